@@ -65,10 +65,10 @@ class Spell(Ask[tuple[str, ...]]):
 
 @dataclass(frozen=True)
 class Gradient(Ask[tuple[tuple[int, ...], ...]]):
-    """For each token position of ``suffix`` (a text that stands in ``call``'s candidate part), the ``k`` token ids
-    whose swap most lowers ``-log P(labels[0]) + log P(labels[1:])`` by the embedding gradient; legal ids only."""
+    """For each token position of ``suffix`` (which ends the candidate part of every call), the ``k`` legal token ids
+    whose swap most raises log P(labels[0]) - log P(labels[1:]), summed over the calls, by the embedding gradient."""
 
-    call: LabelCall
+    calls: tuple[LabelCall, ...]
     suffix: tuple[int, ...]
     k: int
 

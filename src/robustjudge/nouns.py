@@ -132,7 +132,9 @@ class Slate:
 
     ``index[i]`` is the identity of the candidate in slot ``i`` (identity 0 is the response under attack,
     1 the reference, 2.. the distractors).  ``reference`` is set in grading mode only.  ``replica`` names the
-    repeat (``clean/0``, ``identity/0``, ``search/0``, ``final/0``) and is part of the ledger key.
+    repeat (``clean/0``, ``identity/0``, ``search/0``, ``final/0``) and is part of the ledger key.  ``exchange`` is
+    what was said after the first verdict of an appeal: the judge's own replies (``assistant``) and the author's
+    answers (``user``, untrusted).
     """
 
     task: str
@@ -144,6 +146,7 @@ class Slate:
     kind: str = "open"
     language: str = "en"
     frame: Frame = Frame()
+    exchange: tuple[Turn, ...] = ()
     meta: tuple[tuple[str, str], ...] = ()
 
 
@@ -152,15 +155,17 @@ class Verdict:
     """What a judge said, in candidate identity space (slot letters never leave the judge).
 
     ``score`` (scale units) for one candidate, ``choice`` (identity, or ``TIE``) for several, ``label`` for
-    labelled scales; all are empty unless ``status`` is ``ok``.  ``reason`` explains any other status.
+    labelled scales; all are empty unless ``status`` is ``ok``.  ``unit`` is the score mapped to [0, 1] over the
+    scale's range (for a binary scale 1 is the label an author wants).  ``reason`` explains any other status.
     ``odds`` are label probabilities when known, ``expected`` the score they imply.  ``fooled`` is set where the
-    user's reader and ours disagree.  ``fallback`` says what a blocked verdict is worth.
+    user's reader and ours disagree.  ``fallback`` says what a blocked verdict is worth, ``range`` the scale's ends (numeric and binary scales).
     """
 
     status: Status = "ok"
     score: float | None = None
     choice: int | None = None
     label: str = ""
+    unit: float | None = None
     parts: tuple[tuple[str, float], ...] = ()
     rationale: str = ""
     raw: str = ""
@@ -171,6 +176,7 @@ class Verdict:
     fooled: bool = False
     suspicion: tuple[float, ...] = ()
     fallback: str = ""
+    range: tuple[float, float] | None = None
 
 
 # --------------------------------------------------------------------------- what is sent
@@ -222,10 +228,27 @@ class Sampling:
 
 
 @dataclass(frozen=True, slots=True)
+class Readout:
+    """Where and how a verdict could be read from label probabilities instead of text.
+
+    ``labels`` are the declared labels in scale order and ``lead`` the forced start of the reply.  For a numeric
+    scale ``values`` holds each label's number and ``identities`` is empty; for a choice ``identities`` holds the
+    candidate identity behind each label (``TIE`` for a tie); for a binary scale ``values`` holds 1 for the label
+    that an author wants and 0 for the other.
+    """
+
+    labels: tuple[str, ...]
+    lead: str = ""
+    values: tuple[float, ...] = ()
+    identities: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """One request to a model: ``model`` is ``provider/name``, ``replica`` the name of the repeat.
 
-    ``role`` (judge, attacker, detector, auditor, surrogate) books the cost and is not part of the ledger key.
+    ``role`` (judge, attacker, detector, auditor, surrogate) books the cost and ``readout`` says how label
+    probabilities would be read; neither is part of the ledger key.
     """
 
     model: str
@@ -233,6 +256,7 @@ class Call:
     sampling: Sampling = Sampling()
     replica: str = "clean/0"
     role: str = "judge"
+    readout: Readout | None = None
 
 
 @dataclass(frozen=True, slots=True)

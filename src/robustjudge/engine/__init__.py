@@ -1,0 +1,1 @@
+"""The impure layer: drivers that answer asks, the ledger and the limits."""

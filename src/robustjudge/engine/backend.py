@@ -1,0 +1,252 @@
+"""The backend answers model asks: ledger first, then the model, each distinct call once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from robustjudge.asks import Complete, Gradient, Invoke, Measure, Sample, Spell, Surprise, Weigh
+from robustjudge.engine.caps import Caps
+from robustjudge.engine.events import Event, Listener
+from robustjudge.engine.kernel import Pending
+from robustjudge.engine.ledger import Ledger, pack, unpack
+from robustjudge.errors import Incomplete, PlanError
+from robustjudge.nouns import Call, Case, Completion, Surprisal, Weights
+from robustjudge.spec import digest
+from robustjudge.steps import Ask
+
+Rater = Callable[[str, Case, tuple[str, ...]], "tuple[float | None, ...]"]
+
+
+class Backend:
+    """Answers the leaf asks of flights.
+
+    ``models`` opens a model by name (once; they are kept).  ``rate`` answers :class:`Measure`.  Replies are looked up
+    in the ledger under the content key joined with the endpoint's identity; equal calls in flight share one reply.
+    """
+
+    def __init__(
+        self,
+        models: Callable[[str], Any],
+        ledger: Ledger,
+        *,
+        services: Mapping[str, Any] | None = None,
+        rate: Rater | None = None,
+        caps: Caps | None = None,
+        listener: Listener | None = None,
+    ) -> None:
+        self._open = models
+        self._models: dict[str, Any] = {}
+        self._services = services or {}
+        self._rate = rate
+        self.ledger = ledger
+        self.caps = caps
+        self._tell = listener or (lambda event: None)
+        self._flights: dict[str, asyncio.Future[Completion]] = {}
+        self.stopping = False
+
+    def model(self, name: str) -> Any:
+        """The open model behind a name."""
+        found = self._models.get(name)
+        if found is None:
+            found = self._models[name] = self._open(name)
+        return found
+
+    async def close(self) -> None:
+        """Close every model that was opened."""
+        for model in self._models.values():
+            await model.close()
+        for service in self._services.values():
+            if hasattr(service, "close"):
+                await service.close()
+
+    # ------------------------------------------------------------------ what is known without waiting
+
+    def stored(self, pending: Pending) -> Any:
+        """The whole answer when the ledger holds all of it, else ``None``."""
+        ask = pending.ask
+        if not isinstance(ask, Complete):
+            return None
+        found = []
+        for call, key in zip(ask.calls, pending.keys, strict=True):
+            value = self.ledger.get(self.key(call, key))
+            if value is None:
+                return None
+            found.append(value)
+        for call in ask.calls:
+            self._tell(Event("asked", model=call.model, role=call.role))
+            self._tell(Event("saved", model=call.model, role=call.role))
+        return tuple([unpack(v) for v in found])
+
+    def key(self, call: Call, content: str) -> str:
+        """The ledger key: content and the endpoint that would answer."""
+        model = self.model(call.model)
+        return digest(content, getattr(model, "identity", model.name))
+
+    # ------------------------------------------------------------------ answers
+
+    async def answer(self, pending: Pending, cell: str = "") -> Any:
+        """Answer one leaf ask."""
+        ask = pending.ask
+        match ask:
+            case Complete(calls):
+                if len(calls) == 1:
+                    return (await self.complete(calls[0], pending.keys[0], cell),)
+                return tuple(
+                    await asyncio.gather(*[self.complete(c, k, cell) for c, k in zip(calls, pending.keys, strict=True)])
+                )
+            case Invoke():
+                return await self._invoke(ask, pending.keys[0], cell)
+            case Weigh(asked):
+                return await self._weigh(asked, pending.keys[0], cell)
+            case Measure(evaluator, case, texts):
+                if self._rate is None:
+                    return tuple(None for _ in texts)
+                return self._rate(evaluator, case, texts)
+            case Surprise():
+                return await self._surprise(ask, pending.keys[0])
+            case Spell(model, ids):
+                return await self._able(model, "spell", ask)(ids)
+            case Gradient(asked_calls):
+                method = self._able(asked_calls[0].call.model, "gradient", ask)
+                return await self._kept(pending.keys[0], asked_calls[0].call.model, method, ask)
+            case Sample(model):
+                return await self._kept(pending.keys[0], model, self._able(model, "sample", ask), ask)
+            case _:
+                raise PlanError(f"nothing answers {type(ask).__name__} here; an attack ask outside of a trial?")
+
+    async def complete(self, call: Call, content: str, cell: str = "") -> Completion:
+        """One reply: from the ledger, from an equal call in flight, or from the model."""
+        key = self.key(call, content)
+        self._tell(Event("asked", cell, call.model, role=call.role))
+        value = self.ledger.get(key)
+        if value is not None:
+            self._tell(Event("saved", cell, call.model, role=call.role))
+            return unpack(value)
+        flight = self._flights.get(key)
+        if flight is not None:
+            self._tell(Event("saved", cell, call.model, role=call.role))
+            return await asyncio.shield(flight)
+        if self.ledger.mode == "replay-only":
+            self._tell(Event("fault", cell, call.model, "not_recorded"))
+            return Completion(status="error", reason="not_recorded")
+        flight = self._flights[key] = asyncio.get_running_loop().create_future()
+        try:
+            completion = await self._send(call, cell)
+        except BaseException as fault:
+            flight.set_exception(fault)
+            flight.exception()  # mark as retrieved: waiters get it, nobody else complains
+            raise
+        else:
+            # An infrastructure fault is not a reply: it is a row of this run, and asked again by the next.
+            if completion.status != "error" or completion.reason == "context_overflow":
+                self.ledger.put(key, call.model, call.replica, pack(completion))
+            flight.set_result(completion)
+            return completion
+        finally:
+            del self._flights[key]
+
+    async def _send(self, call: Call, cell: str) -> Completion:
+        if self.stopping:
+            raise Incomplete("the run is stopping")
+        bound = await self.caps.reserve(call) if self.caps else 0.0
+        completion: Completion | None = None
+        self._tell(Event("sent", cell, call.model, role=call.role))
+        try:
+            completion = await self.model(call.model).complete(call)
+        finally:
+            if self.caps:
+                self.caps.settle(call, bound, completion)
+        if completion.status == "error":
+            self._tell(Event("fault", cell, call.model, completion.reason))
+        self._tell(Event("answered", cell, call.model, completion=completion, role=call.role))
+        return completion
+
+    async def _invoke(self, ask: Invoke, content: str, cell: str) -> Completion:
+        service = self._services.get(ask.service)
+        if service is None:
+            raise PlanError(
+                f"no service named {ask.service!r} is configured; known: {', '.join(self._services) or 'none'}"
+            )
+        key = digest(content, getattr(service, "identity", ask.service))
+        self._tell(Event("asked", cell, ask.service, role="judge"))
+        value = self.ledger.get(key)
+        if value is not None:
+            self._tell(Event("saved", cell, ask.service, role="judge"))
+            return unpack(value)
+        if self.ledger.mode == "replay-only":
+            return Completion(status="error", reason="not_recorded")
+        self._tell(Event("sent", cell, ask.service, role="judge"))
+        completion: Completion = await service.invoke(ask)
+        self._tell(Event("answered", cell, ask.service, completion=completion, role="judge"))
+        if completion.status == "error":
+            self._tell(Event("fault", cell, ask.service, completion.reason))
+        else:
+            self.ledger.put(key, ask.service, ask.slate.replica, pack(completion))
+        return completion
+
+    async def _weigh(self, asked: tuple[Any, ...], content: str, cell: str) -> tuple[Weights, ...]:
+        model = self.model(asked[0].call.model)
+        key = digest(content, getattr(model, "identity", model.name))
+        value = self.ledger.get(key)
+        for c in asked:
+            self._tell(Event("asked", cell, c.call.model, role=c.call.role))
+        if value is not None:
+            for c in asked:
+                self._tell(Event("saved", cell, c.call.model, role=c.call.role))
+            return tuple(Weights(tuple(lp), tuple(fl), st, why) for lp, fl, st, why in value)
+        if self.ledger.mode == "replay-only":
+            return tuple(Weights(status="error", reason="not_recorded") for _ in asked)
+        for c in asked:
+            self._tell(Event("sent", cell, c.call.model, role=c.call.role))
+        raw = await self._able(asked[0].call.model, "weigh", Weigh(asked))(asked)
+        weights = tuple(Weights(tuple(float32(x) for x in w.logprobs), w.floored, w.status, w.reason) for w in raw)
+        if all(w.status != "error" for w in weights):
+            self.ledger.put(
+                key,
+                asked[0].call.model,
+                asked[0].call.replica,
+                [[list(w.logprobs), list(w.floored), w.status, w.reason] for w in weights],
+            )
+        return weights
+
+    async def _surprise(self, ask: Surprise, content: str) -> tuple[Surprisal, ...]:
+        model = self.model(ask.model)
+        key = digest(content, getattr(model, "identity", model.name))
+        value = self.ledger.get(key)
+        if value is not None:
+            return tuple(Surprisal(tuple(lp), st, why) for lp, st, why in value)
+        raw = await self._able(ask.model, "surprise", ask)(ask.texts, ask.context)
+        found = tuple(Surprisal(tuple(float32(x) for x in s.logprobs), s.status, s.reason) for s in raw)
+        if all(s.status != "error" for s in found):
+            self.ledger.put(key, ask.model, "surprise", [[list(s.logprobs), s.status, s.reason] for s in found])
+        return found
+
+    async def _kept(self, content: str, name: str, method: Callable[[Any], Any], ask: Ask[Any]) -> Any:
+        """Answers made of integers, ledgered whole."""
+        model = self.model(name)
+        key = digest(content, getattr(model, "identity", model.name))
+        value = self.ledger.get(key)
+        if value is not None:
+            return tuple(tuple(row) for row in value)
+        rows = await method(ask)
+        self.ledger.put(key, name, type(ask).__name__, [list(row) for row in rows])
+        return tuple(tuple(row) for row in rows)
+
+    def _able(self, name: str, method: str, ask: Ask[Any]) -> Callable[..., Any]:
+        model = self.model(name)
+        found: Callable[..., Any] | None = getattr(model, method, None)
+        if found is None:
+            raise PlanError(
+                f"{name} cannot answer {type(ask).__name__} (it has no {method!r}); choose a model that can"
+            )
+        return found
+
+
+def float32(x: float) -> float:
+    """``x`` rounded to single precision, so that a resumed search sees the number the first run saw."""
+    from struct import pack as to_bytes, unpack as from_bytes
+
+    value: float = from_bytes("f", to_bytes("f", max(min(x, 3e38), -3e38)))[0]
+    return value

@@ -1,0 +1,207 @@
+"""The asyncio driver: a window of flights, every pending ask a task, rows written as flights land."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from robustjudge.engine.backend import Backend
+from robustjudge.engine.events import Event, Listener
+from robustjudge.engine.kernel import Flight, Pending
+from robustjudge.errors import Incomplete
+
+DRAIN_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """One flight to fly: its key, how to make its steps, and the ask hashes of an earlier, unfinished flight."""
+
+    key: str
+    make: Callable[[], Coroutine[Any, Any, Any]]
+    known: dict[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Landed:
+    """A finished flight: its result or its error, and the hash of its ask sequence."""
+
+    job: Job
+    result: Any
+    error: BaseException | None
+    trace: str
+
+
+class Interrupted(Incomplete):
+    """Ctrl-C: what was answered is kept."""
+
+    exit_code = 130
+
+
+OnLand = Callable[[Landed], None]
+OnAnswer = Callable[[str, Pending], None]
+
+
+class AsyncDriver:
+    """Runs jobs with at most ``window`` flights live.
+
+    ``land`` is called once per finished flight, ``answered`` once per answered ask (the journal).  Ctrl-C stops
+    issuing asks, lets calls in flight finish for up to ten seconds, and closes every coroutine; a second one leaves at
+    once.  A spent budget, an exhausted quota and a full disk stop the run the same way.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        land: OnLand,
+        *,
+        window: int = 64,
+        answered: OnAnswer | None = None,
+        listener: Listener | None = None,
+        fail_fast: bool = False,
+    ) -> None:
+        self._backend = backend
+        self._land = land
+        self._answered = answered
+        self._tell = listener or (lambda event: None)
+        self._window = max(1, window)
+        self._fail_fast = fail_fast
+        self._live: dict[int, tuple[Job, Flight[Any]]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stop: BaseException | None = None
+        self._idle: asyncio.Event | None = None
+        self._work: deque[tuple[int, Pending]] = deque()
+        self._jobs: Iterator[Job] = iter(())
+        self._serial = 0
+        self._empty = False
+
+    async def run(self, jobs: Iterator[Job]) -> None:
+        """Fly every job; raises what stopped the run, after what is in flight was kept."""
+        self._jobs = jobs
+        self._idle = asyncio.Event()
+        restore = self._signals()
+        try:
+            self._pump()
+            while self._live and self._stop is None:
+                self._idle.clear()
+                await self._idle.wait()
+                self._pump()
+            if self._stop is not None and self._tasks:
+                self._backend.stopping = True
+                await asyncio.wait(self._tasks, timeout=DRAIN_SECONDS)
+        finally:
+            restore()
+            for task in self._tasks:
+                task.cancel()
+            if self._tasks:
+                await asyncio.gather(*self._tasks, return_exceptions=True)
+            for _, flight in self._live.values():
+                flight.close()
+            self._live.clear()
+        if self._stop is not None:
+            self._tell(Event("stopped", detail=type(self._stop).__name__))
+            raise self._stop
+
+    # ------------------------------------------------------------------ inside
+
+    def _pump(self) -> None:
+        """Launch jobs while the window has room, and turn pending asks into tasks or immediate answers."""
+        while self._stop is None:
+            if self._work:
+                self._issue(*self._work.popleft())
+            elif len(self._live) < self._window and not self._empty:
+                job = next(self._jobs, None)
+                if job is None:
+                    self._empty = True
+                    continue
+                flight: Flight[Any] = Flight(job.make(), job.known)
+                number, self._serial = self._serial, self._serial + 1
+                self._live[number] = (job, flight)
+                self._push(number, flight.launch())
+            else:
+                return
+
+    def _push(self, number: int, fresh: list[Pending]) -> None:
+        self._work.extend((number, p) for p in fresh)
+        job, flight = self._live[number]
+        if flight.done:
+            del self._live[number]
+            self._done(job, flight)
+
+    def _issue(self, number: int, pending: Pending) -> None:
+        if number not in self._live:
+            return
+        try:
+            reply = self._backend.stored(pending)
+        except Exception as fault:
+            self._push(number, self._live[number][1].answer(pending, error=fault))
+            return
+        if reply is not None:
+            self._push(number, self._live[number][1].answer(pending, reply))
+            return
+        task = asyncio.get_running_loop().create_task(self._answer(number, pending))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _answer(self, number: int, pending: Pending) -> None:
+        job, flight = self._live[number]
+        reply, error = None, None
+        try:
+            reply = await self._backend.answer(pending, job.key)
+            if self._answered is not None:
+                self._answered(job.key, pending)
+        except Incomplete as fault:
+            self._halt(fault)
+            return
+        except Exception as fault:
+            error = fault
+        if self._stop is None and number in self._live:
+            self._push(number, flight.answer(pending, reply, error))
+        if self._idle is not None:
+            self._idle.set()
+
+    def _done(self, job: Job, flight: Flight[Any]) -> None:
+        if isinstance(flight.error, Incomplete):
+            self._halt(flight.error)
+            return
+        if flight.error is not None:
+            flight.error.add_note(f"cell {job.key}, ask {flight.asks}")
+        try:
+            self._land(Landed(job, flight.result, flight.error, flight.trace))
+        except Incomplete as fault:
+            self._halt(fault)
+            return
+        self._tell(Event("row", job.key))
+        if flight.error is not None and self._fail_fast:
+            self._halt(flight.error)
+
+    def _halt(self, why: BaseException) -> None:
+        self._stop = self._stop or why
+        self._backend.stopping = True
+        if self._idle is not None:
+            self._idle.set()
+
+    def _signals(self) -> Callable[[], None]:
+        """Ctrl-C handling, in the main thread only; returns the undo."""
+        if threading.current_thread() is not threading.main_thread():
+            return lambda: None
+        loop = asyncio.get_running_loop()
+
+        def interrupt() -> None:
+            if self._stop is not None:
+                loop.remove_signal_handler(signal.SIGINT)
+                for task in self._tasks:
+                    task.cancel()
+                return
+            self._halt(Interrupted("interrupted; what was answered is kept, run again with --resume to go on"))
+
+        try:
+            loop.add_signal_handler(signal.SIGINT, interrupt)
+        except (NotImplementedError, RuntimeError):
+            return lambda: None
+        return lambda: bool(loop.remove_signal_handler(signal.SIGINT)) and None

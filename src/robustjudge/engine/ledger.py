@@ -1,0 +1,114 @@
+"""The ledger: every reply once, addressed by what was asked, of whom, how, and under which replica name."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from robustjudge.engine.writer import Writer, connect
+from robustjudge.nouns import Completion, TokenOdds, Usage
+
+Mode = Literal["live", "replay-only", "record", "off"]
+"""``live``: read, else send and keep.  ``replay-only``: read, else an error row.  ``record``: send and keep anew, never
+read.  ``off``: neither."""
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS replies (
+    key TEXT PRIMARY KEY, model TEXT NOT NULL, replica TEXT NOT NULL, at REAL NOT NULL, reply TEXT NOT NULL
+) WITHOUT ROWID;
+"""
+
+_PUT = "INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?)"
+
+
+class Ledger:
+    """Content-addressed store of replies.  Keys hold the endpoint (base URL without credentials), provider, model,
+    revision, rendered messages, sampling and replica name; never a credential, and never the reader's version: parsing
+    is not cached.  Entries that cannot be read are counted as misses (``damaged``) and heal when they are sent again.
+    """
+
+    def __init__(self, writer: Writer, path: Path | None, mode: Mode = "live") -> None:
+        self.mode: Mode = mode if path is not None else "off"
+        self.path = path
+        self.damaged = 0
+        self._writer = writer
+        self._fresh: dict[str, Any] = {}
+        self._marks: list[tuple[int, str]] = []
+        self._put = 0
+        self._db: sqlite3.Connection | None = None
+        if self.mode != "off":
+            assert path is not None
+            writer.open("ledger", path, SCHEMA)
+            self._db = connect(path, readonly=True)
+
+    def get(self, key: str) -> Any:
+        """The stored JSON value, or ``None``."""
+        if self.mode in ("off", "record"):
+            return self._fresh.get(key)
+        found = self._fresh.get(key)
+        if found is not None or self._db is None:
+            return found
+        try:
+            row = self._db.execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
+            return json.loads(row[0]) if row else None
+        except (sqlite3.DatabaseError, ValueError):
+            self.damaged += 1
+            return None
+
+    def put(self, key: str, model: str, replica: str, value: Any) -> None:
+        """Keep a JSON value.  It can be read back at once; it is on disk at the writer's next commit."""
+        if self.mode == "off":
+            return
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        self._writer.put("ledger", _PUT, (key, model, replica, time.time(), text))
+        self._fresh[key] = value
+        self._marks.append((self._put, key))
+        self._put += 1
+        if len(self._marks) > 8192:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Drop the older half of what is surely committed, so that memory stays flat."""
+        self._writer.flush()
+        half = len(self._marks) // 2
+        for _, key in self._marks[:half]:
+            self._fresh.pop(key, None)
+        del self._marks[:half]
+
+    def close(self) -> None:
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+
+
+_DEFAULT = Completion()
+
+
+def pack(c: Completion) -> dict[str, Any]:
+    """A completion as JSON, defaults left out."""
+    out: dict[str, Any] = {}
+    for f in fields(Completion):
+        value = getattr(c, f.name)
+        if value != getattr(_DEFAULT, f.name):
+            out[f.name] = value
+    if "usage" in out:
+        out["usage"] = {k: v for k, v in asdict(c.usage).items() if v}
+    if "tokens" in out:
+        out["tokens"] = [[t.token, t.logprob, [list(x) for x in t.top]] for t in c.tokens]
+    return out
+
+
+def unpack(data: dict[str, Any]) -> Completion:
+    """The inverse of :func:`pack`."""
+    given = dict(data)
+    if "usage" in given:
+        given["usage"] = Usage(**given["usage"])
+    if "tokens" in given:
+        given["tokens"] = tuple(TokenOdds(t, lp, tuple((a, b) for a, b in top)) for t, lp, top in given["tokens"])
+    if "notes" in given:
+        given["notes"] = tuple(given["notes"])
+    return Completion(**given)

@@ -1,0 +1,175 @@
+"""The plan: a lazy, filtered grid of cells, their number, and what each may cost before anything is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from robustjudge.attacks.base import Attack, Target
+from robustjudge.errors import PlanError
+from robustjudge.judges import Defense, Guarded, Judge, Prompted, Service, inner, models_of
+from robustjudge.nouns import Access, Case
+from robustjudge.protocols import BestOf, Protocol
+from robustjudge.threat import ThreatModel
+from robustjudge.trial import Cell
+
+Source = Callable[[], Iterable[Case]]
+"""Where cases come from; called anew for every enumeration, so that nothing is kept in memory."""
+
+
+@dataclass(frozen=True)
+class Named:
+    """A judge or an attack under the name that reports print."""
+
+    name: str
+    thing: object
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Cases x judges (x defenses) x protocols x attacks x seeds, in an order that shares prompt prefixes: all cells of
+    one (judge, protocol, case) stand together, and the clean baseline is sent once for all of them.
+
+    ``judges`` and ``defenses`` map names to values; the defense ``none`` stands for the bare judge.  ``keep`` filters
+    cells.  ``evaluators`` maps a task kind to a quality evaluator (missing: none).
+    """
+
+    cases: Source
+    judges: tuple[tuple[str, Judge], ...]
+    protocols: tuple[Protocol, ...]
+    attacks: tuple[Attack, ...]
+    defenses: tuple[tuple[str, Defense | None], ...] = (("none", None),)
+    threats: tuple[ThreatModel, ...] = (ThreatModel(),)
+    seeds: tuple[int, ...] = (0,)
+    evaluators: tuple[tuple[str, str], ...] = ()
+    cleans: int = 2
+    finals: int = 1
+    keep: Callable[[Cell], bool] | None = None
+    fitted: tuple[tuple[str, Attack], ...] = field(default=(), repr=False)
+
+    def cells(self) -> Iterator[Cell]:
+        """Every cell, lazily; enumeration keeps nothing."""
+        evaluators = dict(self.evaluators)
+        for name, judge in self.judges:
+            for shield, defense in self.defenses:
+                guarded = judge if defense is None else Guarded(judge, defense)
+                for protocol in self.protocols:
+                    target = target_of(judge, protocol)
+                    attacks = [a.bound(target) if hasattr(a, "bound") else a for a in self.attacks]
+                    for case in self.cases():
+                        yield from self._block(case, name, shield, guarded, protocol, attacks, evaluators)
+
+    def _block(
+        self,
+        case: Case,
+        name: str,
+        shield: str,
+        judge: Judge,
+        protocol: Protocol,
+        attacks: Sequence[Attack],
+        evaluators: dict[str, str],
+    ) -> Iterator[Cell]:
+        evaluator = evaluators.get(case.kind, evaluators.get("", ""))
+        for attack in attacks:
+            applies = getattr(attack, "applies", None)
+            if applies is not None and not applies(case):
+                continue
+            threats = self.threats if attack.access > Access.NONE else self.threats[:1]
+            for threat in threats:
+                for seed in self.seeds:
+                    drawn = attack if seed == 0 else reseeded(attack, seed)
+                    if seed and drawn is attack and not _random(attack, judge, protocol):
+                        continue  # nothing on our side is drawn anew: it would be the same measurement again
+                    cell = Cell(
+                        case,
+                        drawn,
+                        judge,
+                        protocol,
+                        seed,
+                        threat,
+                        evaluator,
+                        self.cleans,
+                        self.finals,
+                        name,
+                        shield,
+                        attack.name,
+                    )
+                    if self.keep is None or self.keep(cell):
+                        yield cell
+
+    def check(self, access: Callable[[str], Access]) -> None:
+        """Refuse what cannot be done, before any call; ``access`` tells the most that a model gives."""
+        for name, judge in self.judges:
+            models = models_of(judge)
+            least = min((access(m) for m in models), default=Access.SCORE)
+            for attack in self.attacks:
+                for threat in self.threats:
+                    given = least
+                    if threat.answers == "surrogate" and threat.surrogate is not None:
+                        given = min((access(m) for m in models_of(threat.surrogate)), default=Access.SCORE)
+                    if attack.access > given:
+                        raise PlanError(
+                            f"attack {attack.name} needs {attack.access.name} access, and judge {name}"
+                            f" ({', '.join(models) or 'a service'}) gives {given.name}; choose a model that gives it"
+                            " (llamacpp/... gives ODDS, hf/... gives GRADIENT) or a surrogate"
+                        )
+        if not (self.judges and self.attacks and self.protocols):
+            raise PlanError("a plan needs at least one judge, one attack and one protocol")
+
+
+def reseeded(attack: Attack, seed: int) -> Attack:
+    """The attack with its own randomness drawn anew, if it has any."""
+    if "seed" in getattr(type(attack), "__dataclass_fields__", {}):
+        return replace(attack, seed=seed)  # type: ignore[type-var]
+    return attack
+
+
+def _random(attack: Attack, judge: Judge, protocol: Protocol) -> bool:
+    """Whether a new seed draws something besides the attack: orders of K candidates, or the judge's sampling."""
+    if isinstance(protocol, BestOf):
+        return True
+    return any(p.sampling.temperature > 0 for p in prompted(judge)) or bool(getattr(attack, "control", ""))
+
+
+def prompted(judge: Judge) -> tuple[Prompted, ...]:
+    """Every prompted judge inside ``judge``."""
+    if isinstance(judge, Prompted):
+        return (judge,)
+    return tuple(p for part in inner(judge) for p in prompted(part))
+
+
+def target_of(judge: Judge, protocol: Protocol) -> Target:
+    """What an author can know of the judge's form under a protocol."""
+    found = prompted(judge)
+    if not found:
+        services = [judge] if isinstance(judge, Service) else []
+        low, high = (services[0].low, services[0].high) if services else (1.0, 10.0)
+        top = f"{high:g}"
+        return Target(
+            protocol=protocol.kind if protocol.kind in ("pairwise", "best_of") else "pointwise",
+            low=f"{low:g}",
+            high=top,
+            top_label=top,
+            verdict_line=f"score: {top}",
+        )
+    form = found[0].template.form({"pointwise": 1, "pairwise": 2}.get(protocol.kind, 3))
+    scale = form.scale
+    labels = scale.verdict_labels()
+    if protocol.kind != "pointwise":
+        own = "the response that carries this note"
+        return Target(
+            protocol="pairwise" if protocol.kind == "pairwise" else "best_of",
+            top_label=own,
+            criteria=form.criteria,
+            verdict_line=f"{scale.lead}{own}",
+            tie_line=f"{scale.lead}{scale.tie}" if scale.tie else "",
+        )
+    top = scale.positive if scale.labels else (labels[-1] if labels else f"{scale.high:g}")
+    return Target(
+        protocol="binary" if scale.labels else "pointwise",
+        low=labels[0] if labels and not scale.labels else f"{scale.low or 0:g}",
+        high=top,
+        top_label=top,
+        criteria=form.criteria,
+        verdict_line=f"{scale.lead}{top}",
+    )

@@ -1,0 +1,438 @@
+"""The table: one row per trial, append-only, complete without the ledger; and the way measures read it.
+
+``trials`` holds scalars (what measures need) and ``detail`` (every judged slate, JSON); ``contents`` holds each long
+text once, by hash; ``journal`` holds the ask hashes of unfinished flights.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from robustjudge import door
+from robustjudge.engine.writer import connect
+from robustjudge.errors import DataError, StorageError
+from robustjudge.nouns import Case
+from robustjudge.protocols import size
+from robustjudge.spec import canonical, digest, key as spec_key
+from robustjudge.trial import Cell, Shown, Trial
+
+VERSION = 1
+
+TEXT, INT, REAL = "TEXT", "INTEGER", "REAL"
+
+COLUMNS: tuple[tuple[str, str], ...] = (
+    ("cell", TEXT),
+    ("case_id", TEXT),
+    ("cluster", TEXT),
+    ("dataset", TEXT),
+    ("task", TEXT),
+    ("language", TEXT),
+    ("attack", TEXT),
+    ("attack_id", TEXT),
+    ("family", TEXT),
+    ("category", TEXT),
+    ("severity", TEXT),
+    ("control", TEXT),
+    ("of", TEXT),
+    ("access", TEXT),
+    ("channel", TEXT),
+    ("note", TEXT),
+    ("defense", TEXT),
+    ("judge", TEXT),
+    ("judge_key", TEXT),
+    ("protocol", TEXT),
+    ("k", INT),
+    ("scale_low", REAL),
+    ("scale_high", REAL),
+    ("threat", TEXT),
+    ("seed", INT),
+    ("attack_status", TEXT),
+    ("clean_status", TEXT),
+    ("clean_score", REAL),
+    ("clean_unit", REAL),
+    ("retest_status", TEXT),
+    ("retest_score", REAL),
+    ("attacked_status", TEXT),
+    ("attacked_score", REAL),
+    ("attacked_unit", REAL),
+    ("clean_expected", REAL),
+    ("attacked_expected", REAL),
+    ("clean_outcomes", TEXT),
+    ("retest_outcomes", TEXT),
+    ("attacked_outcomes", TEXT),
+    ("clean_slots", TEXT),
+    ("evaluator", TEXT),
+    ("quality_clean", REAL),
+    ("quality_attacked", REAL),
+    ("queries", INT),
+    ("writes", INT),
+    ("losses", INT),
+    ("gradients", INT),
+    ("judge_calls", INT),
+    ("prompt_tokens", INT),
+    ("completion_tokens", INT),
+    ("latency", REAL),
+    ("fooled", INT),
+    ("text_hash", TEXT),
+    ("text_length", INT),
+    ("text_mapped", INT),
+    ("reader", TEXT),
+    ("trace", TEXT),
+    ("error", TEXT),
+    ("detail", TEXT),
+)
+NAMES = tuple(name for name, _ in COLUMNS)
+
+SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS trials ({", ".join(f'"{n}" {t}' for n, t in COLUMNS)}, PRIMARY KEY (cell)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS contents (hash TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS journal (cell TEXT, path TEXT, mark TEXT, PRIMARY KEY (cell, path)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+INSERT OR IGNORE INTO meta VALUES ('version', '{VERSION}');
+"""
+
+PUT_ROW = f"INSERT OR REPLACE INTO trials VALUES ({', '.join('?' * len(COLUMNS))})"
+PUT_TEXT = "INSERT OR IGNORE INTO contents VALUES (?, ?)"
+PUT_MARK = "INSERT OR REPLACE INTO journal VALUES (?, ?, ?)"
+DROP_MARKS = "DELETE FROM journal WHERE cell = ?"
+
+
+# --------------------------------------------------------------------------- writing
+
+
+@lru_cache(maxsize=1024)
+def case_key(case: Case) -> str:
+    """The content hash of a case: whatever changes what is judged changes the key."""
+    fields = [case.id, case.task, case.response, case.kind, case.language, *case.references]
+    fields += [w.text for w in case.distractors] + [x for t in case.history for x in (t.role, t.text)]
+    return digest(*fields, canonical([list(p) for p in case.meta]))
+
+
+def cell_key(cell: Cell) -> str:
+    """The name of a trial: the hash of everything that decides what it observes."""
+    return digest(
+        case_key(cell.case),
+        spec_key(cell.attack),
+        spec_key(cell.judge),
+        spec_key(cell.protocol),
+        spec_key(cell.threat),
+        f"{cell.seed} {cell.cleans} {cell.finals}",
+        cell.evaluator,
+    )
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row and the long texts it points to."""
+
+    values: tuple[Any, ...]
+    texts: tuple[tuple[str, str], ...]
+
+
+def row_of(trial: Trial, key: str, trace: str, reader: str, store: str = "full") -> Row:
+    """Flatten a trial.  ``store="hashes"`` keeps no text, only hashes."""
+    cell = trial.cell
+    texts: dict[str, str] = {}
+
+    def keep(text: str) -> str:
+        safe = door.safe(text)
+        h = door.digest(safe)[:32]
+        if store == "full":
+            texts[h] = safe
+        return h
+
+    clean = [s for s in trial.clean if s.replica.endswith("/0")]
+    retest = [s for s in trial.clean if s.replica.endswith("/1")]
+    first = trial.attacked[0].replica if trial.attacked else ""
+    final = [s for s in trial.attacked if s.replica == first]
+    calls = [c for s in (*trial.clean, *trial.attacked) for c in s.calls]
+    low, high = _range(trial)
+    values = {
+        **_labels(cell),
+        "cell": key,
+        "scale_low": low,
+        "scale_high": high,
+        "attack_status": trial.attack_status,
+        **_arm("clean", clean, cell),
+        **_arm("retest", retest, cell),
+        **_arm("attacked", final, cell),
+        "clean_slots": ",".join(str(_slot(s)) for s in clean) if cell.protocol.kind != "pointwise" else "",
+        "evaluator": cell.evaluator,
+        "quality_clean": trial.quality_clean,
+        "quality_attacked": trial.quality_attacked,
+        "queries": trial.spent.queries,
+        "writes": trial.spent.writes,
+        "losses": trial.spent.losses,
+        "gradients": trial.spent.gradients,
+        "judge_calls": len(calls),
+        "prompt_tokens": sum(c.usage.prompt for _, c in calls),
+        "completion_tokens": sum(c.usage.completion for _, c in calls),
+        "latency": sum(c.latency for _, c in calls),
+        "fooled": sum(s.verdict.fooled for s in (*trial.clean, *trial.attacked)),
+        "text_hash": keep(trial.text) if trial.text is not None else None,
+        "text_length": len(trial.text) if trial.text is not None else None,
+        "text_mapped": int(cell.case.text_mapped or (trial.text is not None and door.safe(trial.text) != trial.text)),
+        "reader": reader,
+        "trace": trace,
+        "error": door.safe(trial.error) or None,
+        "detail": canonical(
+            {
+                "shown": [_shown(s, keep) for s in (*trial.clean, *trial.attacked)],
+                "curve": [list(p) for p in trial.spent.curve],
+                "response": keep(cell.case.response),
+                "task": keep(cell.case.task),
+                "references": [keep(r) for r in cell.case.references],
+            }
+        ),
+    }
+    return Row(tuple(values.get(n) for n in NAMES), tuple(texts.items()))
+
+
+def error_row(cell: Cell, key: str, trace: str, reader: str, error: str) -> Row:
+    """The row of a trial that raised: status ``error``, the traceback, nothing scored."""
+    values = {
+        **_labels(cell),
+        "cell": key,
+        "attack_status": "ok",
+        "clean_status": "error",
+        "attacked_status": "error",
+        "reader": reader,
+        "trace": trace,
+        "error": door.safe(error),
+        "text_mapped": int(cell.case.text_mapped),
+        "detail": canonical({"shown": [], "curve": []}),
+    }
+    orders = {"pointwise": 0, "pairwise": 2}.get(cell.protocol.kind, size(cell.protocol, cell.case))
+    if orders:
+        values["clean_outcomes"] = values["attacked_outcomes"] = "e" * orders
+    return Row(tuple(values.get(n) for n in NAMES), ())
+
+
+def _labels(cell: Cell) -> dict[str, Any]:
+    attack, case = cell.attack, cell.case
+    note = getattr(attack, "note", None)
+    return {
+        "case_id": case.id,
+        "cluster": case.cluster or case.id,
+        "dataset": case.dataset,
+        "task": case.kind,
+        "language": case.language,
+        "attack": cell.attack_name or attack.name,
+        "attack_id": getattr(attack, "id", attack.name),
+        "family": attack.family,
+        "category": getattr(attack, "category", attack.family),
+        "severity": attack.severity,
+        "control": getattr(attack, "control", ""),
+        "of": getattr(getattr(attack, "of", None), "name", ""),
+        "access": attack.access.name,
+        "channel": getattr(attack, "channel", "append"),
+        "note": note(case) if callable(note) else "",
+        "defense": cell.defense_name,
+        "judge": cell.judge_name or spec_key(cell.judge)[:8],
+        "judge_key": spec_key(cell.judge),
+        "protocol": cell.protocol.kind,
+        "k": size(cell.protocol, case),
+        "threat": cell.threat.answers,
+        "seed": cell.seed,
+    }
+
+
+def _arm(arm: str, shown: Sequence[Shown], cell: Cell) -> dict[str, Any]:
+    if not shown:
+        return {}
+    verdicts = [s.verdict for s in shown]
+    status = next((v.status for v in verdicts if v.status != "ok"), "ok")
+    out: dict[str, Any] = {f"{arm}_status": status}
+    if cell.protocol.kind != "pointwise":
+        out[f"{arm}_outcomes"] = "".join(cell.protocol.outcome(v) for v in verdicts)
+        return out
+    (v,) = verdicts
+    out[f"{arm}_score"] = v.score if v.status == "ok" else None
+    if arm != "retest":
+        out[f"{arm}_unit"] = v.unit if v.status == "ok" else None
+        out[f"{arm}_expected"] = v.expected
+    return out
+
+
+def _slot(s: Shown) -> int:
+    """The slot (0-based) that the verdict picked; -1 for a tie or no verdict."""
+    choice = s.verdict.choice
+    return s.slate.index.index(choice) if s.verdict.status == "ok" and choice in s.slate.index else -1
+
+
+def _range(trial: Trial) -> tuple[float | None, float | None]:
+    """The scale's ends as the judge's verdicts told them."""
+    return next((s.verdict.range for s in (*trial.clean, *trial.attacked) if s.verdict.range), (None, None))
+
+
+def _shown(s: Shown, keep: Any) -> dict[str, Any]:
+    v = s.verdict
+    out: dict[str, Any] = {"arm": s.arm, "order": s.order, "replica": s.replica, "status": v.status}
+    for name in ("score", "choice", "label", "unit", "reason", "form", "expected", "fallback"):
+        value = getattr(v, name)
+        if value not in (None, ""):
+            out[name] = value
+    if v.fooled:
+        out["fooled"] = True
+    if v.parts:
+        out["parts"] = [list(p) for p in v.parts]
+    if v.suspicion:
+        out["suspicion"] = list(v.suspicion)
+    out["raw"] = keep(v.raw)
+    out["rationale"] = keep(v.rationale)
+    out["index"] = list(s.slate.index)
+    out["calls"] = [
+        {
+            "model": call.model,
+            "role": call.role,
+            "prompt": keep("\n\n".join(f"[{m.role}]\n{m.text}" for m in call.messages)),
+            "reply": keep(done.text),
+            "status": done.status,
+            "finish": done.finish,
+            "resolved": done.model,
+            "latency": round(done.latency, 4),
+            "usage": [done.usage.prompt, done.usage.completion],
+            **({"notes": list(done.notes)} if done.notes else {}),
+            **({"reason": done.reason} if done.reason else {}),
+        }
+        for call, done in s.calls
+    ]
+    return out
+
+
+# --------------------------------------------------------------------------- reading
+
+
+@dataclass(frozen=True)
+class Category:
+    """A text column: ``values[codes[i]]`` is row i; code -1 is missing."""
+
+    codes: Any
+    values: tuple[str, ...]
+
+    def __getitem__(self, i: int) -> str | None:
+        code = int(self.codes[i])
+        return None if code < 0 else self.values[code]
+
+    def equals(self, value: str) -> Any:
+        """A boolean array: rows whose text is ``value``."""
+        code = self.values.index(value) if value in self.values else -2
+        return self.codes == code
+
+
+class Table:
+    """The scalar columns of one or more run files, as arrays: ``table["clean_score"]`` is float with NaN for missing,
+    text columns are :class:`Category`.  Order of rows carries no meaning."""
+
+    def __init__(self, columns: Mapping[str, Any], n: int, path: Path | None = None) -> None:
+        self._columns = dict(columns)
+        self.n = n
+        self.path = path
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, name: str) -> Any:
+        return self._columns[name]
+
+    def where(self, mask: Any) -> Table:
+        """The rows where a boolean array is true."""
+        picked = {
+            name: Category(col.codes[mask], col.values) if isinstance(col, Category) else col[mask]
+            for name, col in self._columns.items()
+        }
+        return Table(picked, int(mask.sum()), self.path)
+
+    def only(self, **equal: str) -> Table:
+        """The rows whose text columns have the given values."""
+        mask = None
+        for name, value in equal.items():
+            found = self._columns[name].equals(value)
+            mask = found if mask is None else mask & found
+        return self if mask is None else self.where(mask)
+
+    def distinct(self, name: str) -> tuple[str, ...]:
+        """The values that occur in a text column, in order of first appearance in the file's index."""
+        col = self._columns[name]
+        return tuple(v for i, v in enumerate(col.values) if (col.codes == i).any())
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Every row as a dictionary of scalars (for exports; loads nothing more)."""
+        for i in range(self.n):
+            yield {name: _scalar(col, i) for name, col in self._columns.items()}
+
+    @classmethod
+    def load(cls, path: Path, columns: Sequence[str] | None = None) -> Table:
+        """Read the scalar columns of ``run.sqlite`` (``detail`` is left out unless asked for)."""
+        import numpy as np
+
+        wanted = list(columns) if columns is not None else [n for n in NAMES if n not in ("detail", "error", "trace")]
+        kinds = dict(COLUMNS)
+        db = open_run(path)
+        try:
+            (n,) = db.execute("SELECT count(*) FROM trials").fetchone()
+            out: dict[str, Any] = {}
+            numbers = {c: np.full(n, np.nan) for c in wanted if kinds[c] != TEXT}
+            codes = {c: np.full(n, -1, dtype=np.int32) for c in wanted if kinds[c] == TEXT}
+            seen: dict[str, dict[str, int]] = {c: {} for c in codes}
+            cursor = db.execute(f"SELECT {', '.join(f'{chr(34)}{c}{chr(34)}' for c in wanted)} FROM trials")
+            start = 0
+            while block := cursor.fetchmany(20_000):
+                for c, values in zip(wanted, zip(*block, strict=True), strict=True):
+                    stop = start + len(block)
+                    if c in numbers:
+                        numbers[c][start:stop] = [np.nan if v is None else v for v in values]
+                    else:
+                        index = seen[c]
+                        codes[c][start:stop] = [-1 if v is None else index.setdefault(v, len(index)) for v in values]
+                start += len(block)
+            out.update(numbers)
+            out.update({c: Category(codes[c], tuple(seen[c])) for c in codes})
+            return cls(out, n, Path(path))
+        finally:
+            db.close()
+
+
+def _scalar(col: Any, i: int) -> Any:
+    if isinstance(col, Category):
+        return col[i]
+    value = float(col[i])
+    return None if value != value else (int(value) if value.is_integer() else value)
+
+
+def open_run(path: Path) -> sqlite3.Connection:
+    """A read-only connection to a run file; a missing, damaged or newer one is a clear error."""
+    if not Path(path).is_file():
+        raise DataError(f"{path}: no such run file; `robustjudge run` makes one")
+    try:
+        db = connect(path, readonly=True)
+        found = db.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()
+    except sqlite3.DatabaseError as fault:
+        raise StorageError(f"{path}: not a readable run file ({fault}); restore it or run again") from None
+    if found is None or int(found[0]) > VERSION:
+        raise DataError(f"{path}: written by a newer version of robustjudge; upgrade to read it")
+    return db
+
+
+def details(db: sqlite3.Connection, cells: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """The ``detail`` of the given cells, with every hash replaced by its text where it was stored."""
+    out = {}
+    for cell in cells:
+        row = db.execute("SELECT detail, error FROM trials WHERE cell = ?", (cell,)).fetchone()
+        if row:
+            out[cell] = {**json.loads(row[0]), "error": row[1]}
+    return out
+
+
+def content(db: sqlite3.Connection, hashed: str | None) -> str | None:
+    """The text behind a hash; ``None`` when it was not stored (``--store hashes``)."""
+    if not hashed:
+        return None
+    row = db.execute("SELECT text FROM contents WHERE hash = ?", (hashed,)).fetchone()
+    return row[0] if row else None

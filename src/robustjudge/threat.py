@@ -1,0 +1,38 @@
+"""Threat models as values: who answers the attacker, what it may see, what it may spend."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from robustjudge.judges import Judge, undefended
+from robustjudge.nouns import Budget
+from robustjudge.spec import register
+
+
+@register("threat")
+@dataclass(frozen=True)
+class ThreatModel:
+    """``answers`` says which judge gives feedback: the ``victim`` as deployed (adaptive; through a defended judge this
+    is the defense-aware attack), the victim ``undefended`` (transfer), or a ``surrogate`` (transfer).
+
+    ``draws`` averages feedback over that many fresh draws of the defense's randomness per candidate (expectation over
+    transformation).  ``verdict_only`` reduces scores to win / not-win, ``rationale`` shows the judge's words.
+    ``attacker`` is the model that writes for the attack, empty for none.
+    """
+
+    answers: Literal["victim", "undefended", "surrogate"] = "victim"
+    surrogate: Judge | None = None
+    draws: int = 1
+    verdict_only: bool = False
+    rationale: bool = False
+    attacker: str = ""
+    budget: Budget = Budget()
+
+    def oracle(self, victim: Judge) -> Judge:
+        """The judge that answers the attacker."""
+        if self.answers == "undefended":
+            return undefended(victim)
+        if self.answers == "surrogate" and self.surrogate is not None:
+            return self.surrogate
+        return victim

@@ -1,0 +1,295 @@
+"""One cell of the grid, still pure: clean verdicts, the attack under its threat model, final verdicts, quality."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from robustjudge.asks import Complete, Losses, Measure, Odds, Rate, Sample, Score, Spell, Swaps, Write
+from robustjudge.attacks.base import Attack, Exhausted, NoCandidate
+from robustjudge.errors import Incomplete
+from robustjudge.judges import Judge
+from robustjudge.nouns import (
+    AttackStatus,
+    Budget,
+    Call,
+    Case,
+    Completion,
+    Feedback,
+    Sampling,
+    Slate,
+    Turn,
+    Verdict,
+    Written,
+)
+from robustjudge.objective import Objective, losses, margins, model_of, swaps
+from robustjudge.protocols import Protocol
+from robustjudge.spec import register
+from robustjudge.steps import Ask, Handler, Stateless, handled, together
+from robustjudge.threat import ThreatModel
+
+
+@register("cell")
+@dataclass(frozen=True)
+class Cell:
+    """The frozen spec of one trial.  ``seed`` re-draws everything random on our side.
+
+    ``cleans`` clean replicas are shared by all attacks of a (case, judge, protocol); ``finals`` final replicas
+    re-measure the attacked text; ``evaluator`` names the quality evaluator (empty: none).
+    """
+
+    case: Case
+    attack: Attack
+    judge: Judge
+    protocol: Protocol
+    seed: int = 0
+    threat: ThreatModel = ThreatModel()
+    evaluator: str = ""
+    cleans: int = 2
+    finals: int = 1
+    judge_name: str = field(default="", metadata={"spec": False})
+    defense_name: str = field(default="none", metadata={"spec": False})
+    attack_name: str = field(default="", metadata={"spec": False})
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One judged slate: which arm and order, what the judge said, and every call behind it."""
+
+    arm: str
+    order: int
+    replica: str
+    slate: Slate
+    verdict: Verdict
+    calls: tuple[tuple[Call, Completion], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What the attack used: candidates on the victim (``queries``), texts written, losses, gradients; the best
+    worth after each query, for budget curves."""
+
+    queries: int = 0
+    writes: int = 0
+    losses: int = 0
+    gradients: int = 0
+    curve: tuple[tuple[int, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Everything observed for one cell."""
+
+    cell: Cell
+    attack_status: AttackStatus
+    text: str | None
+    clean: tuple[Shown, ...]
+    attacked: tuple[Shown, ...]
+    quality_clean: float | None = None
+    quality_attacked: float | None = None
+    spent: Spent = Spent()
+    error: str = ""
+
+
+@dataclass
+class Recorder(Stateless):
+    """Keeps every call of a judge with its completion; answers nothing itself."""
+
+    calls: list[tuple[Call, Completion]] = field(default_factory=list)
+
+    async def answer(self, ask: Ask[Any]) -> Any:
+        reply = await ask
+        if isinstance(ask, Complete):
+            self.calls.extend(zip(ask.calls, reply, strict=True))
+        return reply
+
+
+async def shown(judge: Judge, slate: Slate, arm: str, order: int) -> Shown:
+    """Judge one slate and keep the calls behind the verdict."""
+    recorder = Recorder()
+    verdict = await handled(judge(slate), recorder)
+    return Shown(arm, order, slate.replica, slate, verdict, tuple(recorder.calls))
+
+
+async def judged(
+    judge: Judge, protocol: Protocol, case: Case, text: str, arm: str, replicas: Iterable[int], seed: int
+) -> tuple[Shown, ...]:
+    """Judge a text in every order of the protocol, once per replica index."""
+    parts = [
+        shown(judge, slate, arm, order)
+        for i in replicas
+        for order, slate in enumerate(protocol.slates(case, text, f"{arm}/{i}", seed))
+    ]
+    return await together(parts)
+
+
+# --------------------------------------------------------------------------- what answers the attacker
+
+
+@dataclass
+class Meter:
+    """Charges the budget when an ask is issued, in structural order, and cuts a batch that does not fit.
+
+    A cut batch is answered as far as it fits; the next ask of that kind raises :class:`Exhausted` into the attack.
+    Side-by-side parts get their share up front.
+    """
+
+    budget: Budget
+    spent: dict[str, int] = field(
+        default_factory=lambda: dict.fromkeys(("queries", "writes", "losses", "gradients"), 0)
+    )
+    left: dict[str, int | None] = field(default_factory=dict)
+    best: list[tuple[float, str]] = field(default_factory=list)
+    curve: list[tuple[int, float]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if not self.left:
+            b = self.budget
+            self.left = {"queries": b.queries, "writes": b.writes, "losses": b.losses, "gradients": b.gradients}
+
+    def fit(self, kind: str, n: int) -> int:
+        """How many of ``n`` may be spent now; raises :class:`Exhausted` when none."""
+        left = self.left[kind]
+        n = n if left is None else min(n, left)
+        if n == 0:
+            raise Exhausted(f"the budget of {kind} is spent")
+        if left is not None:
+            self.left[kind] = left - n
+        self.spent[kind] += n
+        return n
+
+    def parts(self, n: int) -> list[Meter]:
+        """``n`` meters that share the tally and split what is left."""
+        shares: list[dict[str, int | None]] = [
+            {k: None if v is None else v // n + (i < v % n) for k, v in self.left.items()} for i in range(n)
+        ]
+        self.left = {k: None if v is None else 0 for k, v in self.left.items()}
+        return [Meter(self.budget, self.spent, share, self.best, self.curve) for share in shares]
+
+    def note(self, worth: float, text: str) -> None:
+        """Remember the best text so far and the curve of best worth over queries."""
+        if not self.best or worth > self.best[0][0]:
+            self.best[:] = [(worth, text)]
+        self.curve.append((self.spent["queries"], self.best[0][0]))
+
+
+@dataclass
+class Oracle:
+    """Binds the attack asks of one trial to the judge that answers the attacker."""
+
+    cell: Cell
+    meter: Meter
+
+    def split(self, n: int) -> Iterable[Handler]:
+        return [Oracle(self.cell, m) for m in self.meter.parts(n)]
+
+    async def answer(self, ask: Ask[Any]) -> Any:
+        cell = self.cell
+        match ask:
+            case Score(candidates, case):
+                fit = candidates[: self.meter.fit("queries", len(candidates))]
+                replies = await together(self.feedback(case or cell.case, c) for c in fit)
+                if case is None:
+                    for text, reply in zip(fit, replies, strict=True):
+                        self.meter.note(reply.worth, text)
+                return replies
+            case Odds(objective, candidates):
+                fit = candidates[: self.meter.fit("queries", len(candidates))]
+                return await margins(self.bind(objective), fit)
+            case Losses(objective, suffixes):
+                fitting = suffixes[: self.meter.fit("losses", len(suffixes))]
+                return await losses(self.bind(objective), fitting)
+            case Swaps(objective, suffix, k):
+                self.meter.fit("gradients", 1)
+                return await swaps(self.bind(objective), suffix, k)
+            case Write(prompts):
+                return await self.write(ask, prompts[: self.meter.fit("writes", len(prompts))])
+            case Rate(candidates):
+                return await Measure(cell.evaluator, cell.case, candidates)
+            case Spell(model="") | Sample(model=""):
+                return await replace(ask, model=model_of(self.bind(Objective())))
+            case _:
+                return await ask
+
+    def bind(self, objective: Objective) -> Objective:
+        return objective.bound(self.cell.case, self.cell.threat.oracle(self.cell.judge), self.cell.protocol)
+
+    async def feedback(self, case: Case, text: str) -> Feedback:
+        """Mean worth over orders and defense draws; a status other than ``ok`` in any of them stays visible."""
+        cell, threat = self.cell, self.cell.threat
+        judge, protocol = threat.oracle(cell.judge), cell.protocol
+        shown_case, candidate = planted(replace(cell, case=case), text)
+        seen = await judged(judge, protocol, shown_case, candidate, "search", range(threat.draws), cell.seed)
+        worths = [protocol.worth(s.verdict) for s in seen]
+        worth = sum(worths) / len(worths)
+        if threat.verdict_only:
+            worth = float(worth >= 1 - 1e-9)
+        status = next((s.verdict.status for s in seen if s.verdict.status != "ok"), "ok")
+        return Feedback(worth, status, seen[0].verdict.rationale if threat.rationale else "")
+
+    async def write(self, ask: Write, prompts: Sequence[Any]) -> tuple[Written, ...]:
+        model = self.cell.threat.attacker
+        if not model:
+            return tuple(Written(status="error", reason="no attacker model") for _ in prompts)
+        sampling = Sampling(temperature=ask.temperature, max_tokens=ask.max_tokens, seed=ask.seed)
+        calls = [Call(model, p, sampling, f"write/{ask.seed}.{i}", "attacker") for i, p in enumerate(prompts)]
+        replies = await Complete(tuple(calls))
+        return tuple(Written(r.text, r.status, r.reason) for r in replies)
+
+
+# --------------------------------------------------------------------------- the trial
+
+
+async def attacked(cell: Cell) -> tuple[AttackStatus, str | None, Spent, str]:
+    """Run the attack under its threat model: status, text, what it spent, and the traceback of an error."""
+    meter = Meter(cell.threat.budget)
+    view = cell.case if getattr(cell.attack, "reads_reference", False) else cell.case.sealed()
+    status: AttackStatus = "ok"
+    text: str | None = None
+    error = ""
+    try:
+        text = await handled(cell.attack(view), Oracle(cell, meter))
+        status = "exhausted" if _spent(meter) else "ok"
+    except Exhausted:
+        status, text = "exhausted", meter.best[0][1] if meter.best else cell.case.response
+    except NoCandidate as why:
+        status, error = "no_candidate", str(why)
+    except (Incomplete, GeneratorExit):
+        raise
+    except Exception as fault:
+        status, error = "error", "".join(traceback.format_exception(fault))
+    s = meter.spent
+    return status, text, Spent(s["queries"], s["writes"], s["losses"], s["gradients"], tuple(meter.curve)), error
+
+
+def _spent(meter: Meter) -> bool:
+    return any(left == 0 for kind, left in meter.left.items() if meter.spent[kind])
+
+
+def planted(cell: Cell, text: str) -> tuple[Case, str]:
+    """What the judge is shown of an attack's text: the candidate, or (channel ``history``) a turn of the dialogue."""
+    if getattr(cell.attack, "channel", "append") != "history":
+        return cell.case, text
+    return replace(cell.case, history=(*cell.case.history, Turn("user", text))), cell.case.response
+
+
+async def trial(cell: Cell) -> Trial:
+    """Everything about one cell.  The clean arm runs beside the attack; the final arm re-measures its text on replicas
+    of its own (``identity/i`` for the null control), never on the search's or the baseline's."""
+    case, judge, protocol = cell.case, cell.judge, cell.protocol
+    clean_steps = judged(judge, protocol, case, case.response, "clean", range(cell.cleans), cell.seed)
+    clean, (status, text, spent, error) = await together((clean_steps, attacked(cell)))  # type: ignore[arg-type]
+    if text is None:
+        return Trial(cell, status, None, clean, (), spent=spent, error=error)
+    arm = getattr(cell.attack, "arm", "final")
+    first = cell.seed * cell.finals
+    shown_case, candidate = planted(cell, text)
+    final = await judged(judge, protocol, shown_case, candidate, arm, range(first, first + cell.finals), cell.seed)
+    before = after = None
+    if cell.evaluator:
+        before, after = await Measure(cell.evaluator, case, (case.response, candidate))
+        if before is None or after is None:
+            before = after = None  # a one-sided value is never paired with 0 (metrics.md 3)
+    return Trial(cell, status, text, clean, final, before, after, spent, error)
