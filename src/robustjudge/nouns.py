@@ -158,7 +158,8 @@ class Verdict:
     labelled scales; all are empty unless ``status`` is ``ok``.  ``unit`` is the score mapped to [0, 1] over the
     scale's range (for a binary scale 1 is the label an author wants).  ``reason`` explains any other status.
     ``odds`` are label probabilities when known, ``expected`` the score they imply.  ``fooled`` is set where the
-    user's reader and ours disagree.  ``fallback`` says what a blocked verdict is worth, ``range`` the scale's ends (numeric and binary scales).
+    user's reader and ours disagree.  ``fallback`` says what a blocked verdict is worth,
+    ``range`` the scale's ends (numeric and binary scales).
     """
 
     status: Status = "ok"

@@ -30,8 +30,10 @@ class Plan:
     """Cases x judges (x defenses) x protocols x attacks x seeds, in an order that shares prompt prefixes: all cells of
     one (judge, protocol, case) stand together, and the clean baseline is sent once for all of them.
 
-    ``judges`` and ``defenses`` map names to values; the defense ``none`` stands for the bare judge.  ``keep`` filters
-    cells.  ``evaluators`` maps a task kind to a quality evaluator (missing: none).
+    Universal attacks are fitted on the cases whose cluster is in ``train`` and deployed on all others; ``fitted`` holds
+    what fitting gave, by :func:`fit_key`.  ``judges`` and ``defenses`` map names to values; the defense ``none`` stands
+    for the bare judge.  ``keep`` filters cells.  ``evaluators`` maps a task kind to a quality
+    evaluator (missing: none).
     """
 
     cases: Source
@@ -45,6 +47,7 @@ class Plan:
     cleans: int = 2
     finals: int = 1
     keep: Callable[[Cell], bool] | None = None
+    train: frozenset[str] = frozenset()
     fitted: tuple[tuple[str, Attack], ...] = field(default=(), repr=False)
 
     def cells(self) -> Iterator[Cell]:
@@ -70,10 +73,15 @@ class Plan:
         evaluators: dict[str, str],
     ) -> Iterator[Cell]:
         evaluator = evaluators.get(case.kind, evaluators.get("", ""))
+        fitted = dict(self.fitted)
         for attack in attacks:
             applies = getattr(attack, "applies", None)
             if applies is not None and not applies(case):
                 continue
+            if getattr(attack, "universal", False):
+                if (case.cluster or case.id) in self.train:
+                    continue
+                attack = fitted.get(fit_key(name, shield, protocol, attack), attack)
             threats = self.threats if attack.access > Access.NONE else self.threats[:1]
             for threat in threats:
                 for seed in self.seeds:
@@ -97,6 +105,26 @@ class Plan:
                     if self.keep is None or self.keep(cell):
                         yield cell
 
+    def fits(self) -> Iterator[tuple[str, Cell]]:
+        """For each universal attack not yet fitted: its key, and a cell whose case is the first training case."""
+        universal = [a for a in self.attacks if getattr(a, "universal", False)]
+        if not universal:
+            return
+        first = next((c for c in self.cases() if (c.cluster or c.id) in self.train), None)
+        if first is None:
+            names = ", ".join(a.name for a in universal)
+            raise PlanError(f"{names} must be fitted on training cases, and the plan has none; give train a share")
+        done = dict(self.fitted)
+        for name, judge in self.judges:
+            for shield, defense in self.defenses:
+                guarded = judge if defense is None else Guarded(judge, defense)
+                for protocol in self.protocols:
+                    for attack in universal:
+                        bound = attack.bound(target_of(judge, protocol)) if hasattr(attack, "bound") else attack
+                        key = fit_key(name, shield, protocol, bound)
+                        if key not in done:
+                            yield key, Cell(first, bound, guarded, protocol, 0, self.threats[0])
+
     def check(self, access: Callable[[str], Access]) -> None:
         """Refuse what cannot be done, before any call; ``access`` tells the most that a model gives."""
         for name, judge in self.judges:
@@ -115,6 +143,11 @@ class Plan:
                         )
         if not (self.judges and self.attacks and self.protocols):
             raise PlanError("a plan needs at least one judge, one attack and one protocol")
+
+
+def fit_key(judge: str, defense: str, protocol: Protocol, attack: Attack) -> str:
+    """The name under which a fitted universal attack is kept."""
+    return f"{judge}/{defense}/{protocol.kind}/{attack.name}"
 
 
 def reseeded(attack: Attack, seed: int) -> Attack:

@@ -124,6 +124,8 @@ def cell_key(cell: Cell) -> str:
         spec_key(cell.threat),
         f"{cell.seed} {cell.cleans} {cell.finals}",
         cell.evaluator,
+        cell.judge_name,
+        cell.defense_name,
     )
 
 

@@ -268,6 +268,15 @@ def _spent(meter: Meter) -> bool:
     return any(left == 0 for kind, left in meter.left.items() if meter.spent[kind])
 
 
+async def fitting(cell: Cell, cases: Sequence[Case]) -> tuple[Attack, Spent]:
+    """Fit a universal attack on training cases under the cell's threat model and budget."""
+    meter = Meter(cell.threat.budget)
+    fit: Any = cell.attack.fit  # type: ignore[attr-defined]
+    fitted: Attack = await handled(fit(tuple(c.sealed() for c in cases)), Oracle(cell, meter))
+    s = meter.spent
+    return fitted, Spent(s["queries"], s["writes"], s["losses"], s["gradients"], tuple(meter.curve))
+
+
 def planted(cell: Cell, text: str) -> tuple[Case, str]:
     """What the judge is shown of an attack's text: the candidate, or (channel ``history``) a turn of the dialogue."""
     if getattr(cell.attack, "channel", "append") != "history":

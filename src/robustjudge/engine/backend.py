@@ -16,7 +16,8 @@ from robustjudge.nouns import Call, Case, Completion, Surprisal, Weights
 from robustjudge.spec import digest
 from robustjudge.steps import Ask
 
-Rater = Callable[[str, Case, tuple[str, ...]], "tuple[float | None, ...]"]
+Rater = Callable[[str, Case, tuple[str, ...]], Any]
+"""Evaluator name, case, texts to values (or a coroutine of them)."""
 
 
 class Backend:
@@ -103,7 +104,8 @@ class Backend:
             case Measure(evaluator, case, texts):
                 if self._rate is None:
                     return tuple(None for _ in texts)
-                return self._rate(evaluator, case, texts)
+                rated = self._rate(evaluator, case, texts)
+                return await rated if asyncio.iscoroutine(rated) else rated
             case Surprise():
                 return await self._surprise(ask, pending.keys[0])
             case Spell(model, ids):

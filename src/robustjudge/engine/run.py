@@ -1,0 +1,322 @@
+"""One run: a plan executed into a run folder, resumable at every row, rebuilt by nobody but its table."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import platform
+import threading
+import traceback
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from robustjudge.engine.backend import Backend
+from robustjudge.engine.caps import Caps
+from robustjudge.engine.driver import AsyncDriver, Job, Landed
+from robustjudge.engine.events import Event, Listener, Tally, fan
+from robustjudge.engine.folder import Folder
+from robustjudge.engine.kernel import Pending
+from robustjudge.engine.ledger import Ledger, Mode
+from robustjudge.engine.writer import Writer, connect
+from robustjudge.errors import ConfigError, Inconclusive
+from robustjudge.nouns import Access, Case
+from robustjudge.plan import Plan
+from robustjudge.spec import dump, load
+from robustjudge.table import DROP_MARKS, PUT_MARK, PUT_ROW, PUT_TEXT, SCHEMA, Table, cell_key, error_row, row_of
+from robustjudge.trial import Cell, fitting, trial
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a plan is executed.
+
+    ``root``: where run folders are made.  ``ledger``: the ledger file shared by runs (``None``: none).  ``window``:
+    live trials (0: four times the models' concurrency).  ``store``: ``full`` or ``hashes``.  ``models``: settings by
+    model name, or ready providers.  ``services``: answerers of :class:`~robustjudge.judges.Service`.
+    ``retry_errors``: run cells again whose row says ``error``.
+    """
+
+    root: Path = Path("runs")
+    ledger: Path | None = Path(".robustjudge/ledger.sqlite")
+    mode: Mode = "live"
+    slug: str = "run"
+    resume: Path | None = None
+    window: int = 0
+    max_calls: int | None = None
+    max_cost: float | None = None
+    store: str = "full"
+    fail_fast: bool = False
+    retry_errors: bool = False
+    models: Mapping[str, Any] = field(default_factory=dict)
+    services: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, Any] = field(default_factory=dict)
+    listener: Listener | None = None
+
+
+class Run:
+    """A finished (or interrupted) run: its folder, its counters, its table."""
+
+    def __init__(self, folder: Folder, tally: Tally) -> None:
+        self.folder = folder
+        self.tally = tally
+
+    @property
+    def path(self) -> Path:
+        return self.folder.path
+
+    def table(self) -> Table:
+        """The scalar columns of all rows."""
+        return Table.load(self.folder.table)
+
+    def report(self, formats: tuple[str, ...] = ("html", "md", "json")) -> dict[str, Path]:
+        """Write the reports into the folder and return their paths."""
+        from importlib import import_module
+
+        written: dict[str, Path] = import_module("robustjudge.reports").write(self.folder.path, formats)
+        return written
+
+
+def execute(plan: Plan, options: Options | None = None) -> Run:
+    """Run a plan to its end.  Works inside a running event loop too (then in a thread of its own)."""
+    return in_loop(lambda: execute_async(plan, options or Options()))
+
+
+def in_loop(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """The result of a coroutine, whether or not an event loop runs in this thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(make())
+    box: list[T] = []
+    fault: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            box.append(asyncio.run(make()))
+        except BaseException as error:  # carried over to the thread that waits
+            fault.append(error)
+
+    thread = threading.Thread(target=work, name="robustjudge-run")
+    thread.start()
+    thread.join()
+    if fault:
+        raise fault[0]
+    return box[0]
+
+
+async def execute_async(plan: Plan, options: Options) -> Run:
+    """Run a plan on the current event loop."""
+    from robustjudge.models.prices import cost, price_of
+    from robustjudge.models.registry import access_of
+    from robustjudge.scales import READER_VERSION
+
+    opener = _opener(options)
+    plan.check(lambda name: _access(options, name) or access_of(name, _settings(options, name)))
+    folder = Folder.open(options.resume) if options.resume else Folder.create(options.root, options.slug)
+    folder.lock()
+    tally = Tally(price=lambda completion, model: cost(completion.usage, model))
+    listener = fan(tally, options.listener) if options.listener else tally
+    writer = Writer()
+    ledger = Ledger(writer, options.ledger, options.mode)
+    writer.open("run", folder.table, SCHEMA)
+    caps = Caps(options.max_calls, options.max_cost, price_of)
+    backend = Backend(opener, ledger, services=options.services, rate=rater(), caps=caps, listener=listener)
+    reading = connect(folder.table, readonly=True)
+    started = datetime.now(UTC)
+    try:
+        _write_manifest(folder, plan, options, started, tally, "running")
+        window = options.window or 4 * max((_concurrency(backend, plan)), 1)
+        plan = await _fit(plan, backend, folder, listener)
+        known = _journal(reading)
+
+        def jobs() -> Iterator[Job]:
+            sql = "SELECT attacked_status = 'error' OR clean_status = 'error' FROM trials WHERE cell = ?"
+            for cell in plan.cells():
+                key = cell_key(cell)
+                row = reading.execute(sql, (key,)).fetchone()
+                if row is not None and not (options.retry_errors and row[0]):
+                    listener(Event("row", key, detail="kept"))
+                    continue
+                flying[key] = cell
+                yield Job(key, lambda cell=cell: trial(cell), known.pop(key, None))  # type: ignore[misc]
+
+        flying: dict[str, Cell] = {}
+
+        def land(landed: Landed) -> None:
+            cell, key = flying.pop(landed.job.key), landed.job.key
+            if landed.error is not None:
+                text = "".join(traceback.format_exception(landed.error))
+                row = error_row(cell, key, landed.trace, READER_VERSION, text)
+                listener(Event("fault", key, detail=type(landed.error).__name__))
+            else:
+                row = row_of(landed.result, key, landed.trace, READER_VERSION, options.store)
+            for pair in row.texts:
+                writer.put("run", PUT_TEXT, pair)
+            writer.put("run", PUT_ROW, row.values)
+            writer.put("run", DROP_MARKS, (key,))
+
+        def answered(key: str, pending: Pending) -> None:
+            writer.put("run", PUT_MARK, (key, pending.path, pending.mark))
+
+        driver = AsyncDriver(
+            backend, land, window=window, answered=answered, listener=listener, fail_fast=options.fail_fast
+        )
+        state = "incomplete"
+        try:
+            await driver.run(jobs())
+            state = "complete"
+        finally:
+            writer.flush()
+            _write_manifest(folder, plan, options, started, tally, state, backend)
+    finally:
+        await backend.close()
+        ledger.close()
+        reading.close()
+        writer.close()
+        folder.unlock()
+    if not tally.rows:
+        raise Inconclusive("the plan has no cell: no case passed the filters, so nothing was measured")
+    return Run(folder, tally)
+
+
+def rater(size: int = 8192) -> Callable[[str, Case, tuple[str, ...]], Any]:
+    """Answers :class:`~robustjudge.asks.Measure` by the quality evaluators; the clean text is rated once."""
+    from robustjudge.quality.base import rate
+
+    @lru_cache(maxsize=size)
+    def one(name: str, case: Case, text: str) -> float | None:
+        return rate(name, case, text).value
+
+    return lambda name, case, texts: tuple([one(name, case, t) for t in texts])
+
+
+async def _fit(plan: Plan, backend: Backend, folder: Folder, listener: Listener) -> Plan:
+    """Fit the universal attacks (or load what an earlier start of this run fitted) and return the plan with them."""
+    from dataclasses import replace
+
+    found: list[tuple[str, Any]] = list(plan.fitted)
+    wanted = list(plan.fits())
+    if not wanted:
+        return plan
+    train = [c for c in plan.cases() if (c.cluster or c.id) in plan.train]
+    jobs = []
+    for key, cell in wanted:
+        file = folder.path / "artefacts" / f"{key.replace('/', '.')}.json"
+        if file.is_file():
+            found.append((key, load(json.loads(file.read_text("utf-8"))["attack"])))
+        else:
+            jobs.append(Job(key, lambda cell=cell: fitting(cell, train)))  # type: ignore[misc]
+
+    def land(landed: Landed) -> None:
+        if landed.error is not None:
+            raise ConfigError(f"{landed.job.key} could not be fitted: {landed.error}") from landed.error
+        attack, spent = landed.result
+        artefact = {
+            "attack": dump(attack),
+            "spent": {k: getattr(spent, k) for k in ("queries", "writes", "losses", "gradients")},
+            "train": [c.id for c in train],
+            "trace": landed.trace,
+        }
+        folder.write(
+            f"artefacts/{landed.job.key.replace('/', '.')}.json", json.dumps(artefact, indent=2, sort_keys=True)
+        )
+        found.append((landed.job.key, attack))
+
+    await AsyncDriver(backend, land, window=1, listener=listener, fail_fast=True).run(iter(jobs))
+    return replace(plan, fitted=tuple(found))
+
+
+def _opener(options: Options) -> Callable[[str], Any]:
+    from robustjudge.models.base import Settings
+    from robustjudge.models.registry import open_model
+
+    def opened(name: str) -> Any:
+        given = options.models.get(name)
+        if given is not None and not isinstance(given, Settings):
+            return given
+        return open_model(name, given if given is not None else Settings())
+
+    return opened
+
+
+def _settings(options: Options, name: str) -> Any:
+    from robustjudge.models.base import Settings
+
+    given = options.models.get(name)
+    return given if isinstance(given, Settings) else Settings()
+
+
+def _access(options: Options, name: str) -> Access | None:
+    given = options.models.get(name)
+    found = getattr(given, "access", None)
+    return found if isinstance(found, Access) else None
+
+
+def _concurrency(backend: Backend, plan: Plan) -> int:
+    from robustjudge.judges import models_of
+
+    return max((backend.model(m).concurrency for _, j in plan.judges for m in models_of(j)), default=16)
+
+
+def _journal(db: Any) -> dict[str, dict[str, str]]:
+    out: dict[str, dict[str, str]] = {}
+    for cell, path, mark in db.execute("SELECT cell, path, mark FROM journal"):
+        out.setdefault(cell, {})[path] = mark
+    return out
+
+
+def _write_manifest(
+    folder: Folder,
+    plan: Plan,
+    options: Options,
+    started: datetime,
+    tally: Tally,
+    state: str,
+    backend: Backend | None = None,
+) -> None:
+    from importlib.metadata import version
+
+    from robustjudge.scales import READER_VERSION
+
+    old = folder.manifest()
+    data = {
+        "schema": "robustjudge.manifest/1",
+        "state": state,
+        "robustjudge": version("robustjudge"),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "reader": READER_VERSION,
+        "started": old.get("started", started.isoformat(timespec="seconds")),
+        "updated": datetime.now(UTC).isoformat(timespec="seconds"),
+        "config": dict(options.config) or old.get("config", {}),
+        "judges": {name: dump(judge) for name, judge in plan.judges},
+        "defenses": {name: dump(d) for name, d in plan.defenses},
+        "protocols": [dump(p) for p in plan.protocols],
+        "attacks": [dump(a) for a in plan.attacks],
+        "threats": [dump(t) for t in plan.threats],
+        "seeds": list(plan.seeds),
+        "evaluators": dict(plan.evaluators),
+        "ledger_mode": options.mode,
+        "counts": {
+            "rows": tally.rows,
+            "asked": tally.asked,
+            "sent": tally.sent,
+            "saved": tally.saved,
+            "prompt_tokens": tally.prompt_tokens,
+            "completion_tokens": tally.completion_tokens,
+            "cost_usd": round(tally.cost, 6) if not tally.unpriced else None,
+            "unpriced_calls": tally.unpriced,
+            "faults": dict(tally.faults),
+            "sent_by_role": dict(tally.sent_by_role),
+        },
+        "starts": [*old.get("starts", []), started.isoformat(timespec="seconds")]
+        if state == "running"
+        else old.get("starts", []),
+    }
+    folder.write_manifest(data)
