@@ -32,7 +32,7 @@ LANGUAGES = {
 }  # fmt: skip
 """Spelling (lower case) -> the package's name of the languages whose grammars the ``text`` extra installs."""
 
-META_KEYS = ("target_language", "code_language", "language")
+META_KEYS = ("code_language", "target_language", "language")
 """Where a case names the language of its code, first found wins; without any it is Python."""
 
 _PROBES = {
