@@ -1,0 +1,1 @@
+"""Models: the only code that speaks to endpoints or loads weights."""
