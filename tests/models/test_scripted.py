@@ -331,7 +331,7 @@ def test_hamming_loss_counts_mismatches_and_its_gradient_is_exact() -> None:
     assert loss("amber amber amber amber") == pytest.approx(4.0)
     assert verdict(judge, prompt("cedar maple slate inlet")) == "10"
     assert verdict(judge, prompt("cedar maple slate amber")) != "10"
-    ask_ = Gradient(LabelCall(Call(judge.name, prompt("x")), ("10",)), (0, 0, 0, 0), 2)
+    ask_ = Gradient((LabelCall(Call(judge.name, prompt("x")), ("10",)),), (0, 0, 0, 0), 2)
     swaps = asyncio.run(judge.gradient(ask_))
     assert [judge.vocabulary[row[0]] for row in swaps] == list(judge.secret)
     assert asyncio.run(judge.spell(((2, 12), (999,)))) == ("cedar maple", "")
