@@ -204,4 +204,8 @@ class AsyncDriver:
             loop.add_signal_handler(signal.SIGINT, interrupt)
         except (NotImplementedError, RuntimeError):
             return lambda: None
-        return lambda: bool(loop.remove_signal_handler(signal.SIGINT)) and None
+
+        def restore() -> None:
+            loop.remove_signal_handler(signal.SIGINT)
+
+        return restore

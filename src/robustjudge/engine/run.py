@@ -23,7 +23,7 @@ from robustjudge.engine.kernel import Pending
 from robustjudge.engine.ledger import Ledger, Mode
 from robustjudge.engine.writer import Writer, connect
 from robustjudge.errors import ConfigError, Inconclusive
-from robustjudge.nouns import Access, Case
+from robustjudge.nouns import Case
 from robustjudge.plan import Plan
 from robustjudge.spec import dump, load
 from robustjudge.table import DROP_MARKS, PUT_MARK, PUT_ROW, PUT_TEXT, SCHEMA, Table, cell_key, error_row, row_of
@@ -112,24 +112,23 @@ def in_loop(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 async def execute_async(plan: Plan, options: Options) -> Run:
     """Run a plan on the current event loop."""
-    from robustjudge.models.prices import cost, price_of
-    from robustjudge.models.registry import access_of
+    from robustjudge.models.prices import table as price_table
     from robustjudge.scales import READER_VERSION
 
-    opener = _opener(options)
-    plan.check(lambda name: _access(options, name) or access_of(name, _settings(options, name)))
+    prices = price_table()
     folder = Folder.open(options.resume) if options.resume else Folder.create(options.root, options.slug)
     folder.lock()
-    tally = Tally(price=lambda completion, model: cost(completion.usage, model))
+    tally = Tally(price=lambda completion, model: prices.cost(completion.usage, model))
     listener = fan(tally, options.listener) if options.listener else tally
     writer = Writer()
     ledger = Ledger(writer, options.ledger, options.mode)
     writer.open("run", folder.table, SCHEMA)
-    caps = Caps(options.max_calls, options.max_cost, price_of)
-    backend = Backend(opener, ledger, services=options.services, rate=rater(), caps=caps, listener=listener)
+    caps = Caps(options.max_calls, options.max_cost, prices.highest)
+    backend = Backend(_opener(options), ledger, services=options.services, rate=rater(), caps=caps, listener=listener)
     reading = connect(folder.table, readonly=True)
     started = datetime.now(UTC)
     try:
+        plan.check(lambda name: backend.model(name).access)
         _write_manifest(folder, plan, options, started, tally, "running")
         window = options.window or 4 * max((_concurrency(backend, plan)), 1)
         plan = await _fit(plan, backend, folder, listener)
@@ -243,19 +242,6 @@ def _opener(options: Options) -> Callable[[str], Any]:
         return open_model(name, given if given is not None else Settings())
 
     return opened
-
-
-def _settings(options: Options, name: str) -> Any:
-    from robustjudge.models.base import Settings
-
-    given = options.models.get(name)
-    return given if isinstance(given, Settings) else Settings()
-
-
-def _access(options: Options, name: str) -> Access | None:
-    given = options.models.get(name)
-    found = getattr(given, "access", None)
-    return found if isinstance(found, Access) else None
 
 
 def _concurrency(backend: Backend, plan: Plan) -> int:
