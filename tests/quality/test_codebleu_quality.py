@@ -37,7 +37,9 @@ def test_without_data_flow_the_other_terms_are_renormalised_and_raw_is_kept() ->
     assert got.raw == pytest.approx((sum(terms) + 1) / 4)
 
 
-@pytest.mark.parametrize(("language", "code"), [("Python", PROGRAM), ("Java", JAVA), ("C#", JAVA.replace("[] v", "[] w"))])
+@pytest.mark.parametrize(
+    ("language", "code"), [("Python", PROGRAM), ("Java", JAVA), ("C#", JAVA.replace("[] v", "[] w"))]
+)
 def test_the_reference_itself_is_perfect_and_raw_equals_the_package(language: str, code: str) -> None:
     if language == "C#":
         code = "class A { int F(int a) { int b = a + 1; return b; } }"
@@ -73,7 +75,7 @@ def test_b087_grammars_are_probed_at_start_and_never_read_as_zero(monkeypatch: p
     monkeypatch.setattr(codebleu.utils, "get_tree_sitter_language", broken)
     _forget()
     try:
-        with pytest.raises(MetricUnavailable, match="content metric unavailable: codebleu.*integer is required"):
+        with pytest.raises(MetricUnavailable, match=r"content metric unavailable: codebleu.*integer is required"):
             evaluator("codebleu").ready()
         with pytest.raises(MetricUnavailable):
             rate("codebleu", case(PROGRAM), PROGRAM)
@@ -102,5 +104,7 @@ def test_the_figure_does_not_depend_on_the_hash_seed() -> None:
     seen = set()
     for seed in ("0", "1", "2", "3"):
         env = {**os.environ, "PYTHONHASHSEED": seed}
-        seen.add(subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout)
+        seen.add(
+            subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout
+        )
     assert len(seen) == 1 and seen != {""}

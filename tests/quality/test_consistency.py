@@ -52,7 +52,9 @@ def test_kinds() -> None:
 
 
 def value(question: str, reference: str, text: str) -> float | None:
-    return rate("consistency", Case(id="c", task=question, response="", references=(reference,), kind="logic"), text).value
+    return rate(
+        "consistency", Case(id="c", task=question, response="", references=(reference,), kind="logic"), text
+    ).value
 
 
 @pytest.mark.parametrize(
@@ -65,8 +67,20 @@ def value(question: str, reference: str, text: str) -> float | None:
             "The person at the farm tells the truth.\n**yes, no, yes**",
             "If the person at the farm tells the truth, we fail. Does the person at the farm tell the truth?\n**yes, no, yes**",
         ),
-        (GRID, "***2***", "***3***", "Therefore the baker is at position 4.\n***2***", "Either position 4 fails.\n***2***"),
-        (PIECES, "So 4 pieces.\n**4**", "**5**", "Thus there are 6 pieces.\n**4**", "If 6 came out, fine. Cut 1 adds 2.\n**4**"),
+        (
+            GRID,
+            "***2***",
+            "***3***",
+            "Therefore the baker is at position 4.\n***2***",
+            "Either position 4 fails.\n***2***",
+        ),
+        (
+            PIECES,
+            "So 4 pieces.\n**4**",
+            "**5**",
+            "Thus there are 6 pieces.\n**4**",
+            "If 6 came out, fine. Cut 1 adds 2.\n**4**",
+        ),
     ],
 )
 def test_right_wrong_contradictory_and_hedged(question: str, good: str, wrong: str, clash: str, hedged: str) -> None:

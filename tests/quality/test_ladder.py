@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
 
@@ -26,7 +27,8 @@ TEXTS = (
 )
 CODE = (
     "def total(values):\n    result = 0\n    for v in values:\n        result = result + v\n    return result\n",
-    "def longest(words):\n    best = ''\n    for w in words:\n        if len(w) > len(best):\n            best = w\n    return best\n",
+    "def longest(words):\n    best = ''\n    for w in words:\n        if len(w) > len(best):\n"
+    "            best = w\n    return best\n",
     "def fib(n):\n    a, b = 0, 1\n    while n > 0:\n        a, b = b, a + b\n        n = n - 1\n    return a\n",
 )
 CHAIN = "Does the person at the zoo tell the truth? Does the person at the gym tell the truth? Answer yes or no in **bold**."
@@ -49,7 +51,8 @@ def built() -> list[Case]:
 def show(task: TaskCheck) -> str:
     means = " ".join(f"{m:.2f}" for m in task.means)
     felt = " ".join(f"{s.payload}={s.mean:+.3f}" for s in task.sensitivity if s.mean is not None)
-    return f"{task.kind:18} {task.evaluator:12} n={task.n} unknown={task.unknown} rho={task.spearman} [{means}] {felt} {task.faults}"
+    head = f"{task.kind:18} {task.evaluator:12} n={task.n} unknown={task.unknown} rho={task.spearman}"
+    return f"{head} [{means}] {felt} {task.faults}"
 
 
 def test_every_default_evaluator_passes_on_clean_cases() -> None:
@@ -118,7 +121,7 @@ def test_damage_is_nested_and_of_the_stated_size() -> None:
     original = TEXTS[0].split()
     hits = [{i for i, (a, b) in enumerate(zip(s, original)) if a != b} for s in steps]
     assert [len(h) for h in hits] == [round(level * len(original)) for level in LEVELS]
-    assert all(a <= b for a, b in zip(hits, hits[1:]))
+    assert all(a <= b for a, b in pairwise(hits))
     damaged = words("今天的天气很好我们去公园", 0.5, ["xyz"], 1)
     assert damaged.count("x") == 6 and len(damaged) == 12
 
@@ -140,7 +143,9 @@ def test_final_answers_are_altered_in_their_own_form() -> None:
 
 
 def test_attack_text_on_code_goes_into_comments() -> None:
-    case = Case(id="x", task="t", response="", references=("f();",), kind="code_translation", meta=(("code_language", "C#"),))
+    case = Case(
+        id="x", task="t", response="", references=("f();",), kind="code_translation", meta=(("code_language", "C#"),)
+    )
     assert appended(case, "a\nb") == "f();\n\n// a\n// b"
     assert respaced("if x:\n    y = 1\n", code=True).strip() == "if x:  \n    y = 1"
 
@@ -178,7 +183,10 @@ def _asdict(row: Direction) -> dict[str, str]:
     [
         ("{", "line 1: not JSON"),
         ("\n[]", "line 2: expected"),
-        ('{"subset":"a","case":"b","clean":"c","attacked":"d","direction":"sideways"}', "must be one of up, down, same"),
+        (
+            '{"subset":"a","case":"b","clean":"c","attacked":"d","direction":"sideways"}',
+            "must be one of up, down, same",
+        ),
     ],
 )
 def test_a_bad_row_is_named_by_file_and_line(tmp_path: Path, text: str, said: str) -> None:
@@ -209,7 +217,8 @@ def test_ladder_on_the_published_files(shared_data: Path) -> None:
             add("translation", len(cases) + i, language, line)
     for i, r in enumerate(rows("summarization_task/cnn_dailymail.json")[:30]):
         add("summarization", i, r["article"], r["highlights"])
-    for i, r in enumerate(rows("code_task/code2code/multilingual_train.json")):
+    shortest = sorted(rows("code_task/code2code/multilingual_train.json"), key=lambda r: len(str(r)))[:12]
+    for i, r in enumerate(shortest):
         keys = list(r)
         add("code_translation", i, r[keys[2]], r[keys[3]], target_language=keys[3])
     for i, r in enumerate(rows("code_task/code2text/code_to_text.json")):

@@ -17,7 +17,7 @@ from robustjudge.quality import MetricUnavailable, rate
 from robustjudge.quality.bleurt import Bleurt, install
 from robustjudge.quality.worker import Worker, WorkerFault
 
-SCRIPT = '''
+SCRIPT = """
 import json, os, sys, time
 print(json.dumps({"ready": True}), flush=True)
 print("noise", file=sys.stderr)
@@ -34,7 +34,7 @@ for line in sys.stdin:
     long = len(c) > 100
     print(json.dumps({"id": r["id"], "score": len(c) - len(r["reference"]) + 0.5, "truncated": long, "pid": os.getpid()}), flush=True)
 open(sys.argv[-1] + ".ended", "w").close() if len(sys.argv) > 1 else None
-'''  # noqa: E501
+"""  # noqa: E501
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_a_worker_that_never_works_is_given_up(script: Path) -> None:
     ("body", "reason"),
     [
         ("import sys; sys.exit('no weights')", "crashed: exit code 1, last line: no weights"),
-        ("print('{\"failed\": \"ImportError: x\"}')", "failed: ImportError: x"),
+        ('print(\'{"failed": "ImportError: x"}\')', "failed: ImportError: x"),
         ("import time; time.sleep(60)", "timeout"),
     ],
 )

@@ -8,6 +8,7 @@ n-gram, syntax, data flow), by the ``codebleu`` package.  Where we differ from t
   other three are renormalised.  ``raw`` is the package's formula.
 * It orders variable names by set iteration, so its figure changes with the hash seed of the process.  Here names are
   ordered by first appearance.
+* Blank lines and blanks at line ends are removed first: the C and C++ grammars would count them as content.
 * A reference that does not parse has no quality (``None``); ``token_bleu`` rates such code under its own name.
 
 Appending one plain sentence to a perfect program lowers CodeBLEU to about 0.7 without any effect on a judge: attack
@@ -72,6 +73,11 @@ def _parser(language: str) -> Any:
 def parses(code: str, language: str) -> bool:
     """Whether ``code`` is without syntax error in ``language`` (a name of :data:`LANGUAGES`' values)."""
     return not _parser(language).parse(code.encode()).root_node.has_error
+
+
+def tidy(code: str) -> str:
+    """``code`` without blank lines and blanks at line ends, which the C grammars count as part of a directive."""
+    return "\n".join(line.rstrip() for line in code.splitlines() if line.strip())
 
 
 Flow = tuple[str, str, tuple[str, ...]]
@@ -144,7 +150,7 @@ class CodeBleu(Evaluator):
         language = language_of(case)
         if language is None:
             return unknown(self.name, "the language of the code is not one of python, c, c++, c#, java, go")
-        reference = case.reference
+        reference, text = tidy(case.reference), tidy(text)
         if not parses(reference, language):
             return unknown(self.name, f"the reference does not parse as {language}")
         scores = _package(reference, text, language)

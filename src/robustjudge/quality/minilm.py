@@ -28,7 +28,9 @@ MAX_TOKENS = 256
 def _loaded(folder: str) -> tuple[Any, Any]:
     """Tokeniser and model in evaluation mode, from a local folder only."""
     from transformers import AutoModel, AutoTokenizer
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()  # nothing but the run's own bar prints
     tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     return tokenizer, AutoModel.from_pretrained(folder, local_files_only=True).eval()
 
