@@ -58,7 +58,7 @@ def boxed(response: str) -> str:
 
 
 def normal(answer: str) -> str:
-    """``answer`` for comparison: without case, spaces, LaTeX spacing, end mark, leading zeros; ``\\dfrac`` is ``\\frac``."""
+    """``answer`` to compare: no case, spaces, LaTeX spacing, end mark or leading zeros; ``\\dfrac`` is ``\\frac``."""
     text = re.sub(r"\\[,;:! ]|\\left|\\right|\\quad|\$|\s", "", answer).replace("\\dfrac", "\\frac")
     text = text.strip(" .,;:!").casefold()
     return (text.lstrip("0") or "0") if text.isdecimal() else text

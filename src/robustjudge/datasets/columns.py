@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -182,8 +183,13 @@ class _Reader:
         value = self._record.get(field)
         if value is None or value == "":
             return ()
+        if isinstance(value, str):  # a cell of a CSV file
+            try:
+                value = json.loads(value)
+            except (ValueError, RecursionError):
+                raise _Bad(field, "not a list", "a list (in a CSV cell: as JSON)") from None
         if not isinstance(value, (list, tuple)):
-            raise _Bad(field, f"found {type(value).__name__}", "a list")
+            raise _Bad(field, f"found {type(value).__name__}", "a list (in a CSV cell: as JSON)")
         return tuple(value)
 
     def turn(self, field: str, item: Any) -> Turn:

@@ -112,7 +112,7 @@ def _object(text: str, file: str, line: int) -> dict[str, Any] | BadRow:
     except (_Refused, RecursionError, ValueError) as fault:
         return BadRow(file, line, None, str(fault) or type(fault).__name__, want)
     if text[end:].strip():
-        return BadRow(file, line, end + 1, "more text after the object", want)
+        return BadRow(file, line, _skip(text, end) + 1, "more text after the object", want)
     if not isinstance(value, dict):
         return BadRow(file, line, 1, f"found {_kind(value)}", want)
     return value

@@ -14,10 +14,9 @@ _ARITHMETIC = re.compile(r"(?<= )([-+*/])(?= )")
 _SWAP = {"+": "-", "-": "+", "*": "/", "/": "*"}
 _RETURN = re.compile(r"(?m)^([ \t]*)return\b[^\n;]*(;?)")
 _IDENTIFIER = re.compile(r"\b[A-Za-z_]\w*\b")
-_RESERVED = frozenset(
-    """if else for while return def class import from in not and or is None True False int char void float double string
-    bool public private static final new include using namespace package func var const struct print self this len
-    """.split()  # noqa: SIM905 -- a list of forty literals reads worse
+_RESERVED = re.compile(
+    "if|else|for|while|return|def|class|import|from|in|not|and|or|is|None|True|False|int|char|void|float|double|string|"
+    "bool|public|private|static|final|new|include|using|namespace|package|func|var|const|struct|print|self|this|len"
 )
 
 _NOTHING = {
@@ -59,9 +58,9 @@ def broken_code(m: Material, rng: Random) -> str | None:
 
 def wrong_variable(m: Material, rng: Random) -> str | None:
     """Exchanges frequent identifiers in a circle within each line but the first, so that uses no longer fit."""
-    head, *rest = _lines(m.good)[:1] + _lines(m.good)[1:] or [""]
+    head, *rest = _lines(m.good) or [""]
     body = "".join(rest) or head
-    common = [n for n, _ in Counter(_IDENTIFIER.findall(body)).most_common(40) if n not in _RESERVED][:8]
+    common = [n for n, _ in Counter(_IDENTIFIER.findall(body)).most_common(40) if not _RESERVED.fullmatch(n)][:8]
     if len(common) < 2:
         return None
     turn = dict(zip(common, common[1:] + common[:1], strict=True))

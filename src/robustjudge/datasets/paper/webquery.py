@@ -16,8 +16,8 @@ from robustjudge.datasets.paper.common import draft, rows
 
 FILE = "code_task/text2code/test_webquery.json"
 _STRING = re.compile(r"""(?s)[rbuRBUfF]{0,2}(?:\"{3}.*?\"{3}|'{3}.*?'{3}|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')""")
-_COMMENT = re.compile(r"#[^\n]*?(?=  |\n|\Z)")  # the newline that ended the comment is now part of a run of spaces
-_RUN = re.compile(r" {2,}")
+_COMMENT = re.compile(r"#[^\n]*?(?=   |\n|\Z)")  # the newline that ended the comment is now part of a run of spaces
+_RUN = re.compile(r" {3,}")
 
 
 @spec.register("webquery")
@@ -75,7 +75,7 @@ def parses(code: str) -> bool:
 def reformatted(code: str) -> str:
     """``code`` with the line breaks that were collapsed into runs of spaces restored, token by token.
 
-    A newline and the indent after it became one run: ``n`` spaces are a break and an indent of ``n - 1`` (blank lines
+    A newline and the indent after it became one run: ``n`` > 2 spaces are a break and an indent of ``n - 1`` (blank lines
     add one each, so indents are rounded down to a multiple of four).  Strings are kept; a comment ends at a run.
     """
     if "\n" in code:
