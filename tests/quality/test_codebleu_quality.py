@@ -93,18 +93,22 @@ def test_b087_a_fresh_python_install_works() -> None:
     assert rate("codebleu", case(PROGRAM), PROGRAM).value == pytest.approx(1.0)
 
 
+SEEDED = """
+from robustjudge.quality.codebleu import dataflow
+a = (
+    "class A { int f(int p, int q, int r) { int t = p; while (t < r) { t = t + q * r; q = q + p + t; r = r - t + q; }"
+    " for (int i = 0; i < t; i++) { p = p + q + i; q = t + r - p; t = q + i; } return t + p; } }"
+)
+b = a.replace("q * r", "r * q").replace("p + q + i", "i + p + r").replace("q + p + t", "t - q + p")
+print(dataflow(a, b, "java"))
+"""
+
+
 def test_the_figure_does_not_depend_on_the_hash_seed() -> None:
-    """The package orders variables by set iteration, so its own figure changes from process to process."""
-    code = (
-        "from robustjudge.quality.codebleu import dataflow;"
-        "a='def f(p, q, r, s):\\n    t = p + q + r\\n    u = t * s + p\\n    v = u + t + q + s\\n    return v\\n';"
-        "b=a.replace('q + r', 'r + q').replace('u + t', 't + u');"
-        "print(repr(dataflow(a, b, 'python')))"
-    )
+    """The package orders variables by set iteration: on this pair it says 0.946, 0.919 or 0.892 by seed."""
     seen = set()
-    for seed in ("0", "1", "2", "3"):
+    for seed in ("0", "1", "4", "5"):
         env = {**os.environ, "PYTHONHASHSEED": seed}
-        seen.add(
-            subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout
-        )
-    assert len(seen) == 1 and seen != {""}
+        done = subprocess.run([sys.executable, "-c", SEEDED], env=env, capture_output=True, text=True, check=True)
+        seen.add(done.stdout.strip())
+    assert seen == {"0.9459459459459459"}
