@@ -143,10 +143,12 @@ class Scale:
         """The verdict line that says ``value`` in the form this scale asks for."""
         return f"{self.lead}{value}"
 
-    def instruction(self) -> str:
-        """The text that asks for the verdict (the RF part); an echo of it is no verdict."""
+    def instruction(self, order: tuple[str, ...] = ()) -> str:
+        """The text that asks for the verdict (the RF part); an echo of it is no verdict.  ``order`` names the labels in
+        another order than declared."""
+        labels = order or self.labels
         if self.first_token:
-            words = " or ".join(self.labels)
+            words = " or ".join(labels)
             return (
                 f"Your reply must open with exactly one of these words and nothing before it: {words}. "
                 "After it write a comma and one short clause that gives the reason."
@@ -157,18 +159,18 @@ class Scale:
             step = "" if kind == "a whole number" else f" in steps of {plain(self.step)}"
             what = f"<number> stands for {kind} from {plain(self.low)} to {plain(self.high)}{step}"
         else:
-            what = f"<answer> stands for one of: {', '.join(self.labels)}"
+            what = f"<answer> stands for one of: {', '.join(labels)}"
         slot = "<number>" if self.numeric else "<answer>"
         return f"Close your reply with a single line of this form and nothing after it:\nVERDICT: {slot}\nwhere {what}."
 
-    def brief(self) -> str:
+    def brief(self, order: tuple[str, ...] = ()) -> str:
         """The same request in one sentence, for small models that reply with the verdict line alone."""
         if self.first_token:
-            return f"Reply with one word: {' or '.join(self.labels)}."
+            return f"Reply with one word: {' or '.join(order or self.labels)}."
         choices = (
             f"a number from {plain(self.low or 0.0)} to {plain(self.high or 0.0)}"
             if self.numeric
-            else " or ".join(self.labels)
+            else " or ".join(order or self.labels)
         )
         return f"Reply with VERDICT: and then {choices}. Write nothing else."
 
