@@ -9,6 +9,7 @@ from robustjudge.attacks.base import Attack, Target
 from robustjudge.errors import PlanError
 from robustjudge.judges import Defense, Guarded, Judge, Prompted, Service, inner, models_of
 from robustjudge.nouns import Access, Case
+from robustjudge.prompts.criteria import criteria
 from robustjudge.protocols import BestOf, Protocol
 from robustjudge.threat import ThreatModel
 from robustjudge.trial import Cell
@@ -57,10 +58,11 @@ class Plan:
             for shield, defense in self.defenses:
                 guarded = judge if defense is None else Guarded(judge, defense)
                 for protocol in self.protocols:
-                    target = target_of(judge, protocol)
-                    attacks = [a.bound(target) if hasattr(a, "bound") else a for a in self.attacks]
+                    bound: dict[str, tuple[Attack, ...]] = {}  # an author knows the criteria of the task at hand
                     for case in self.cases():
-                        yield from self._block(case, name, shield, guarded, protocol, attacks, evaluators)
+                        if case.kind not in bound:
+                            bound[case.kind] = bind(self.attacks, target_of(judge, protocol, case.kind))
+                        yield from self._block(case, name, shield, guarded, protocol, bound[case.kind], evaluators)
 
     def _block(
         self,
@@ -120,7 +122,7 @@ class Plan:
                 guarded = judge if defense is None else Guarded(judge, defense)
                 for protocol in self.protocols:
                     for attack in universal:
-                        bound = attack.bound(target_of(judge, protocol)) if hasattr(attack, "bound") else attack
+                        (bound,) = bind((attack,), target_of(judge, protocol, first.kind))
                         key = fit_key(name, shield, protocol, bound)
                         if key not in done:
                             yield key, Cell(first, bound, guarded, protocol, 0, self.threats[0])
@@ -143,6 +145,11 @@ class Plan:
                         )
         if not (self.judges and self.attacks and self.protocols):
             raise PlanError("a plan needs at least one judge, one attack and one protocol")
+
+
+def bind(attacks: Iterable[Attack], target: Target) -> tuple[Attack, ...]:
+    """The attacks filled in for a judge's form."""
+    return tuple(a.bound(target) if hasattr(a, "bound") else a for a in attacks)
 
 
 def fit_key(judge: str, defense: str, protocol: Protocol, attack: Attack) -> str:
@@ -171,8 +178,8 @@ def prompted(judge: Judge) -> tuple[Prompted, ...]:
     return tuple(p for part in inner(judge) for p in prompted(part))
 
 
-def target_of(judge: Judge, protocol: Protocol) -> Target:
-    """What an author can know of the judge's form under a protocol."""
+def target_of(judge: Judge, protocol: Protocol, kind: str = "open") -> Target:
+    """What an author can know of the judge's form under a protocol, for a kind of task."""
     found = prompted(judge)
     if not found:
         services = [judge] if isinstance(judge, Service) else []
@@ -193,7 +200,7 @@ def target_of(judge: Judge, protocol: Protocol) -> Target:
         return Target(
             protocol="pairwise" if protocol.kind == "pairwise" else "best_of",
             top_label=own,
-            criteria=form.criteria,
+            criteria=criteria(kind),
             verdict_line=f"{scale.lead}{own}",
             tie_line=f"{scale.lead}{scale.tie}" if scale.tie else "",
         )
@@ -203,6 +210,6 @@ def target_of(judge: Judge, protocol: Protocol) -> Target:
         low=labels[0] if labels and not scale.labels else f"{scale.low or 0:g}",
         high=top,
         top_label=top,
-        criteria=form.criteria,
+        criteria=criteria(kind),
         verdict_line=f"{scale.lead}{top}",
     )

@@ -33,6 +33,10 @@ class Protocol(Interface):
 _CODES = {"unparsed": "u", "refused": "r", "truncated": "t", "blocked": "b", "error": "e"}
 
 
+_ANSWERS = ("gold", "check", "answers_equal")
+"""Entries of a case's ``meta`` that tell the answer: a judge never sees them."""
+
+
 def _slate(case: Case, texts: tuple[str, ...], index: tuple[int, ...], replica: str) -> Slate:
     return Slate(
         task=case.task,
@@ -42,7 +46,7 @@ def _slate(case: Case, texts: tuple[str, ...], index: tuple[int, ...], replica: 
         history=case.history,
         kind=case.kind,
         language=case.language,
-        meta=case.meta,
+        meta=tuple((k, v) for k, v in case.meta if k not in _ANSWERS),
     )
 
 

@@ -328,7 +328,7 @@ def _net(v: _View, mask: Any, null: Any) -> tuple[Estimate, float | None]:
     a, b = hit[both] / n[both], null_hit[both] / null_n[both]
     cluster_of = np.zeros(size, dtype=np.int64)
     cluster_of[v.cases] = v.clusters
-    p = mcnemar(int((a > b).sum()), int((a < b).sum()))
+    p = mcnemar(int((a > b).sum()), int((a < b).sum())).exact_p
     return r.net(a, b, cluster_of[both]), p
 
 

@@ -1,0 +1,131 @@
+"""``robustjudge run``: a configuration (or flags) to a run folder with its reports."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from robustjudge.cli.terminal import visible
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command("run")
+def run(
+    config: Annotated[Path | None, typer.Option("--config", "-c", help="robustjudge.yaml")] = None,
+    suite: Annotated[str, typer.Option(help="a frozen, versioned plan (see `robustjudge list suites`)")] = "",
+    judge: Annotated[str, typer.Option(help="model of the judge, provider/model")] = "",
+    cases: Annotated[str, typer.Option(help="builtin, T1..T8 or a file")] = "",
+    attack: Annotated[list[str] | None, typer.Option(help="attack, suite or category; repeat for several")] = None,
+    protocol: Annotated[list[str] | None, typer.Option(help="pointwise, pairwise, best_of:K")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="cases per source")] = None,
+    seeds: Annotated[int | None, typer.Option("--seed", min=1, help="number of seeds")] = None,
+    repeats: Annotated[int | None, typer.Option(min=1, help="final evaluations per attacked text")] = None,
+    concurrency: Annotated[int, typer.Option("--max-concurrency", "-j", min=0, help="live trials (0: automatic)")] = 0,
+    max_calls: Annotated[int | None, typer.Option(min=1)] = None,
+    max_cost: Annotated[float | None, typer.Option(help="USD for the whole run, a hard cap")] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="where run folders are made")] = Path("runs"),
+    ledger: Annotated[Path, typer.Option(help="the project's ledger")] = Path(".robustjudge/ledger.sqlite"),
+    mode: Annotated[str, typer.Option(help="live, replay-only, record or off")] = "live",
+    resume: Annotated[Path | None, typer.Option(help="go on with a run folder (or `runs` for the latest)")] = None,
+    retry_errors: Annotated[bool, typer.Option(help="with --resume: run cells again whose row is an error")] = False,
+    store: Annotated[str, typer.Option(help="full or hashes (no text is kept)")] = "full",
+    redact: Annotated[bool, typer.Option("--redact-payloads", help="reports show hashes instead of texts")] = False,
+    dry_run: Annotated[bool, typer.Option(help="tell calls, tokens, cost, time and precision; send nothing")] = False,
+    fail_fast: Annotated[bool, typer.Option(help="stop at the first error of our side")] = False,
+    quick: Annotated[bool, typer.Option(help="attack settings for a small local model")] = False,
+) -> None:
+    """Plan and execute; the reports lie in the run folder at the end."""
+    from robustjudge.config.build import plan_of, services_of, settings_of, with_limit
+    from robustjudge.config.files import read_config
+    from robustjudge.engine.run import Options, execute
+    from robustjudge.errors import ConfigError
+
+    if config is None and Path("robustjudge.yaml").is_file() and not (suite or judge or resume):
+        config = Path("robustjudge.yaml")
+    if resume is not None and config is None:
+        settings, base = stored(resume)
+    else:
+        overrides: dict[str, Any] = {
+            "attacks": attack,
+            "protocols": protocol,
+            "seeds": seeds,
+            "repeats": repeats,
+            "max_calls": max_calls,
+            "max_cost": max_cost,
+            "quick": quick or None,
+        }
+        if judge:
+            overrides["judges"] = {judge: {"model": judge}}
+        if cases:
+            overrides["cases"] = [{"source": cases}]
+        if suite:
+            from robustjudge.suite import config_of
+
+            overrides = {**config_of(suite), **{k: v for k, v in overrides.items() if v is not None}}
+        settings, base = read_config(config, overrides), (config.parent if config else Path())
+        settings = with_limit(settings, limit)
+    if not settings.judges:
+        raise ConfigError("no judge: give --judge provider/model, or a configuration with judges (`robustjudge init`)")
+    if mode not in ("live", "replay-only", "record", "off") or store not in ("full", "hashes"):
+        raise ConfigError("--mode is live, replay-only, record or off; --store is full or hashes")
+    plan = plan_of(settings, base)
+    if dry_run:
+        from robustjudge.forecast import forecast
+        from robustjudge.forecast_text import words
+
+        typer.echo(words(forecast(plan, settings_of(settings))))
+        return
+    from robustjudge.cli.progress import Progress
+
+    planned = sum(1 for _ in plan.cells())
+    with Progress(planned) as progress:
+        done = execute(
+            plan,
+            Options(
+                root=output,
+                ledger=None if mode == "off" else ledger,
+                mode=mode,  # type: ignore[arg-type]
+                slug=settings.name,
+                resume=resume,
+                window=concurrency,
+                max_calls=settings.max_calls,
+                max_cost=settings.max_cost,
+                store=store,
+                fail_fast=fail_fast,
+                retry_errors=retry_errors,
+                models=settings_of(settings),
+                services=services_of(settings, base),
+                config={**settings.model_dump(mode="json"), "base": str(base.absolute())},
+                listener=progress,
+            ),
+        )
+    finish(done.path, redact)
+    sys.stderr.write(f"{progress.words()}\n")
+
+
+def stored(path: Path) -> tuple[Any, Path]:
+    """The configuration that a run folder was made from."""
+    from robustjudge.config.files import validated
+    from robustjudge.config.schema import Config
+    from robustjudge.engine.folder import Folder
+    from robustjudge.errors import ConfigError
+
+    found = dict(Folder.open(path).manifest().get("config", {}))
+    if not found:
+        raise ConfigError(f"{path}: the run keeps no configuration (it was made in Python); give -c FILE")
+    base = Path(found.pop("base", "."))
+    return validated(Config, found, f"{path}/manifest.json"), base
+
+
+def finish(path: Path, redact: bool = False) -> None:
+    """Write the reports of a run and print its summary."""
+    from robustjudge.reports import summary, write
+
+    written = write(path, ("html", "md", "json"), redact=redact)
+    typer.echo(visible(summary(path)))
+    for name, file in written.items():
+        typer.echo(f"{name}: {file}")

@@ -1,0 +1,293 @@
+"""From a configuration to a plan: names become attacks, judges, cases and settings, all of it before any call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from robustjudge.attacks import library
+from robustjudge.attacks.base import Attack
+from robustjudge.config.schema import CasesConfig, Config, JudgeConfig, ThreatConfig
+from robustjudge.datasets.base import Cases
+from robustjudge.datasets.registry import load
+from robustjudge.errors import ConfigError, UnknownName
+from robustjudge.judges import Judge, Panel, Prompted, Repeated, Service
+from robustjudge.nouns import Budget, Case, Sampling
+from robustjudge.plan import Plan, Source
+from robustjudge.protocols import BestOf, Pairwise, Pointwise, Protocol
+from robustjudge.quality.base import default_evaluator
+from robustjudge.threat import ThreatModel
+
+KINDS = (
+    "translation",
+    "summarization",
+    "code_translation",
+    "code_summarization",
+    "code_generation",
+    "logic",
+    "mathematics",
+    "knowledge",
+    "open",
+)
+
+
+def plan_of(config: Config, base: Path = Path()) -> Plan:
+    """The plan of a configuration; relative paths are relative to ``base`` (the file's folder)."""
+    judges = tuple((name, judge_of(j, base)) for name, j in config.judges.items())
+    source = cases_of(config.cases, base)
+    evaluators = {kind: config.evaluators.get(kind, default_evaluator(kind)) for kind in KINDS}
+    unknown = set(config.evaluators) - set(KINDS)
+    if unknown:
+        raise UnknownName("task kind", min(unknown), KINDS)
+    return Plan(
+        cases=source,
+        judges=judges,
+        protocols=tuple(protocol_of(p) for p in config.protocols),
+        attacks=attacks_of(config.attacks, config.controls, config.quick),
+        defenses=defenses_of(config, base),
+        threats=tuple(threat_of(t, dict(judges)) for t in config.threats),
+        seeds=tuple(range(config.seeds)),
+        evaluators=tuple(sorted((k, e) for k, e in evaluators.items() if e)),
+        finals=config.repeats,
+        train=trained(source, config.train_share),
+    )
+
+
+def trained(source: Source, share: float) -> frozenset[str]:
+    """The clusters on which universal attacks are fitted: a seeded share, stable under re-ordering."""
+    if share <= 0:
+        return frozenset()
+    from robustjudge.datasets.split import Split
+
+    parts = Split(train=share, validation=0.0, test=1.0 - share)(source())
+    return frozenset(c.cluster or c.id for c in parts.train)
+
+
+def cases_of(configs: Iterable[CasesConfig], base: Path) -> Source:
+    """A source that reads every configured set anew each time it is called, rejecting ids that come twice."""
+    given = tuple(configs)
+
+    def read() -> Iterator[Case]:
+        seen: dict[str, str] = {}
+        for c in given:
+            for case in _load(c, base):
+                if case.id in seen:
+                    raise ConfigError(f"case id {case.id!r} is in both {seen[case.id]} and {c.source}; ids must differ")
+                seen[case.id] = c.source
+                yield case
+
+    return read
+
+
+def _load(c: CasesConfig, base: Path) -> Cases:
+    from robustjudge.datasets.columns import Columns
+
+    name = c.source
+    if (base / name).exists() and not Path(name).is_absolute():
+        name = str(base / name)
+    root = str(base / c.root) if c.root else ""
+    columns: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in c.columns.items()}
+    try:
+        mapping = Columns(**columns)
+    except TypeError:
+        known = tuple(Columns.__dataclass_fields__)
+        bad = next(k for k in columns if k not in known)
+        raise UnknownName("case field in columns", bad, known) from None
+    return load(name, root=root, limit=c.limit, columns=mapping, kind=c.kind, split=c.split, make_weak=c.make_weak)
+
+
+def protocol_of(text: str) -> Protocol:
+    """``pointwise``, ``grading``, ``pairwise``, ``best_of:K`` or ``best_of:K:S`` (S seeded orders instead of K rotations)."""
+    name, _, rest = text.partition(":")
+    if name == "pointwise":
+        return Pointwise()
+    if name == "grading":
+        return Pointwise(grading=True)
+    if name == "pairwise":
+        return Pairwise()
+    if name == "best_of":
+        k, _, orders = rest.partition(":")
+        if not k.isdigit() or (orders and not orders.isdigit()):
+            raise ConfigError(f"{text!r}: write best_of:K, as in best_of:4")
+        return BestOf(int(k), int(orders or 0))
+    raise UnknownName("protocol", name, ("pointwise", "grading", "pairwise", "best_of:4"))
+
+
+def attacks_of(names: Iterable[str], controls: Iterable[str], quick: bool) -> tuple[Attack, ...]:
+    """Attacks by name, alias, suite or category, with the controls that make their numbers mean something.
+
+    A control that mirrors an attack (equal length, same words) is made for the longest text attack of the plan.
+    """
+    wanted = library.expand(tuple(names))
+    made = [library.attack(n, quick=quick) for n in wanted]
+    extra = [library.attack(n, quick=quick) for n in library.expand(tuple(controls))]
+    return (*extra, *(a for a in made if a.name not in {x.name for x in extra}))
+
+
+def judge_of(c: JudgeConfig, base: Path) -> Judge:
+    """One judge of the file."""
+    if c.panel:
+        judge: Judge = Panel(tuple(judge_of(m, base) for m in c.panel))
+    elif c.service is not None:
+        given = dict(c.service)
+        for key in (*_ENDPOINT, "callable"):
+            given.pop(key, None)
+        parts = given.pop("parts", {})
+        try:
+            judge = Service(parts=tuple(parts.items()), **given)
+        except TypeError as fault:
+            raise ConfigError(f"service: {fault}") from None
+    else:
+        judge = prompted_of(c, base)
+    return judge if c.repeat == 1 else Repeated(judge, c.repeat)
+
+
+def prompted_of(c: JudgeConfig, base: Path) -> Prompted:
+    """A model behind a shipped template or the user's own prompt."""
+    from robustjudge.prompts.declare import declare
+    from robustjudge.prompts.library import template
+
+    if not c.model:
+        raise ConfigError("a judge needs a model (provider/name), a service or a panel")
+    if c.template and (c.prompt is not None or c.messages is not None):
+        raise ConfigError("a judge has either a template (shipped) or a prompt (yours), not both")
+    own = {
+        k: v
+        for k, v in {
+            "prompt": c.prompt,
+            "messages": c.messages,
+            "slots": c.slots or None,
+            "scale": c.scale,
+            "reply": c.reply,
+            "fence": c.fence,
+        }.items()
+        if v is not None
+    }
+    if c.prompt is not None or c.messages is not None:
+        made = declare(own, base)
+    else:
+        made = template(c.template or "robustjudge")
+        if c.scale is not None:
+            from robustjudge.scales import Scale
+
+            made = made.scored(Scale(**c.scale))
+        if c.fence == "plain":
+            made = made.plain()
+    s = c.sampling
+    sampling = Sampling(
+        temperature=s.temperature,
+        max_tokens=s.max_tokens,
+        top_p=s.top_p,
+        seed=s.seed,
+        stop=tuple(s.stop),
+        top_logprobs=s.top_logprobs,
+        effort=s.effort,
+    )
+    return Prompted(c.model, made, sampling, c.family, c.expect, c.constrained)
+
+
+def defenses_of(config: Config, base: Path) -> tuple[tuple[str, Any], ...]:
+    """The defenses by name; the bare judge is always there, so that every figure has its matched baseline."""
+    out: list[tuple[str, Any]] = [("none", None)]
+    if config.defenses:
+        from robustjudge.defenses.library import defense_of
+
+        out += [(name, defense_of(name, spec or {}, base)) for name, spec in config.defenses.items() if name != "none"]
+    return tuple(out)
+
+
+def threat_of(c: ThreatConfig, judges: dict[str, Judge]) -> ThreatModel:
+    """A threat model; a surrogate is named among the file's judges."""
+    surrogate = None
+    if c.answers == "surrogate":
+        if c.surrogate not in judges:
+            raise UnknownName("surrogate (a judge of this file)", c.surrogate, tuple(judges))
+        surrogate = judges[c.surrogate]
+    b = c.budget
+    budget = Budget(b.queries, b.writes, b.losses, b.gradients)
+    return ThreatModel(c.answers, surrogate, c.draws, c.verdict_only, c.rationale, c.attacker, budget)
+
+
+def settings_of(config: Config) -> dict[str, Any]:
+    """Model settings by name."""
+    from robustjudge.models.base import Settings
+
+    out = {}
+    for name, m in config.models.items():
+        given = m.model_dump()
+        given["headers"] = tuple(given["headers"].items())
+        given["query"] = tuple(given["query"].items())
+        out[name] = Settings(**given)
+    return out
+
+
+def services_of(config: Config, base: Path) -> dict[str, Any]:
+    """Answerers of the service judges, by service name."""
+    from robustjudge.models.service import open_service
+    from robustjudge.prompts.reply import load as callable_at
+
+    def answerer(given: dict[str, Any], base: Path) -> Any:
+        if "callable" in given:
+            return callable_at(str(given["callable"]))
+        return endpoint(given)
+
+    out: dict[str, Any] = {}
+
+    def visit(c: JudgeConfig) -> None:
+        for member in c.panel:
+            visit(member)
+        if c.service is not None:
+            name = str(c.service.get("name", ""))
+            out[name] = open_service(name, answerer(c.service, base))
+
+    for judge in config.judges.values():
+        visit(judge)
+    return out
+
+
+_ENDPOINT = ("url", "request", "headers", "query", "key_env", "key_header", "key_prefix", "rpm", "max_calls", "timeout")
+
+
+def endpoint(given: dict[str, Any]) -> Any:
+    """The HTTP side of a service judge; one request a second and 500 calls unless the file says otherwise."""
+    import json
+
+    from robustjudge.models.base import Settings
+    from robustjudge.models.service import Endpoint
+
+    if "url" not in given or "request" not in given:
+        raise ConfigError(
+            "a service needs `url` and `request` (a JSON body with slots), or `callable: module:function`"
+        )
+    request = given["request"]
+    settings = Settings(
+        headers=tuple(dict(given.get("headers", {})).items()),
+        query=tuple(dict(given.get("query", {})).items()),
+        key_env=given.get("key_env", ""),
+        rpm=float(given.get("rpm", 60.0)),
+        timeout=float(given.get("timeout", 120.0)),
+        max_concurrency=4,
+    )
+    extra = {k: given[k] for k in ("key_header", "key_prefix", "max_calls") if k in given}
+    body = request if isinstance(request, str) else json.dumps(request, ensure_ascii=False)
+    return Endpoint(str(given["url"]), body, settings, **extra)
+
+
+def with_limit(config: Config, limit: int | None) -> Config:
+    """The configuration with every source cut to ``limit`` cases."""
+    if limit is None:
+        return config
+    return config.model_copy(update={"cases": [c.model_copy(update={"limit": limit}) for c in config.cases]})
+
+
+def controls_for(attacks: tuple[Attack, ...]) -> tuple[Attack, ...]:
+    """The attacks that are controls."""
+    return tuple(a for a in attacks if getattr(a, "control", ""))
+
+
+def pruned(plan: Plan, keep: Iterable[str]) -> Plan:
+    """The plan with only the named attacks (and every control)."""
+    wanted = set(keep)
+    return replace(plan, attacks=tuple(a for a in plan.attacks if a.name in wanted or getattr(a, "control", "")))
