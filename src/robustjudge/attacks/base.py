@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast, runtime
 
 from robustjudge import spec
 from robustjudge.errors import ConfigError
-from robustjudge.nouns import Access, Case, Severity, Turn
+from robustjudge.nouns import Access, Budget, Case, Severity, Turn
 
 if TYPE_CHECKING:
     from robustjudge.objective import Objective
@@ -146,6 +146,15 @@ class Plugin:
     @property
     def channel(self) -> Channel:
         return "append"
+
+    @property
+    def control(self) -> str:
+        """Which control this is (``neutral``); empty for an attack."""
+        return ""
+
+    def ceiling(self) -> Budget:
+        """The most that one run can ask for: victim queries, attacker writes, losses and gradients, all contexts."""
+        return Budget(0, 0, 0, 0)
 
     async def __call__(self, case: Case) -> str:
         raise NotImplementedError(f"{type(self).__name__} does not say how it changes a response")

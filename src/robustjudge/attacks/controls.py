@@ -14,7 +14,7 @@ from typing import ClassVar
 from robustjudge import spec
 from robustjudge.attacks.base import UNIT, Channel, NoCandidate, Plugin, commented, language_of, split, tokenish
 from robustjudge.attacks.filler import neutral
-from robustjudge.nouns import Access, Case, Severity, Written, message
+from robustjudge.nouns import Access, Budget, Case, Severity, Written, message
 
 
 class Control(Plugin):
@@ -31,8 +31,15 @@ class Control(Plugin):
         return f"{self.kind}({self.of.name})"
 
     @property
+    def control(self) -> str:
+        return self.kind
+
+    @property
     def access(self) -> Access:
         return self.of.access
+
+    def ceiling(self) -> Budget:
+        return self.of.ceiling()
 
     @property
     def channel(self) -> Channel:
@@ -61,6 +68,7 @@ class Identity(Plugin):
     severity: ClassVar[Severity] = "low"
     channel: ClassVar[Channel] = "replace"
     arm: ClassVar[str] = "identity"
+    control: ClassVar[str] = "identity"
 
     async def __call__(self, case: Case) -> str:
         return case.response
@@ -140,10 +148,14 @@ class HonestRewrite(Plugin):
     name: ClassVar[str] = "honest_rewrite"
     access: ClassVar[Access] = Access.SCORE
     writes: ClassVar[bool] = True
+    control: ClassVar[str] = "honest_rewrite"
     family: ClassVar[str] = "control"
     category: ClassVar[str] = "control"
     severity: ClassVar[Severity] = "low"
     channel: ClassVar[Channel] = "rewrite"
+
+    def ceiling(self) -> Budget:
+        return Budget(self.tries, self.tries, 0, 0)
 
     async def __call__(self, case: Case) -> str:
         from robustjudge.asks import Score, Write

@@ -91,7 +91,6 @@ _PLAIN: Mapping[str, Callable[..., Attack]] = {
     "repeated_list": lambda target, seed, quick: RepeatedList(),
     "E6": lambda target, seed, quick, variant="": PlaceholderInjection(only=int(variant) if variant else None),
     "E7": lambda target, seed, quick, variant="": VerdictSpoof(variant or "all", seed=seed, target=target),
-    "E9": lambda target, seed, quick: TextAttack("H6", seed=seed, placement="history", target=target),
     "E10": _long,
     "E11": lambda target, seed, quick, variant="": ControlTokens(variant or "all", target=target),
     "identity": lambda target, seed, quick: Identity(),

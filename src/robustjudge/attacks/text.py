@@ -109,6 +109,10 @@ class TextAttack(Plugin):
         return DRESSES[variant.dress](variant.before + filled + variant.after)
 
     async def __call__(self, case: Case) -> str:
+        return self.applied(case)
+
+    def applied(self, case: Case) -> str:
+        """The attacked text."""
         variant, here = self._variant(), pack(self.pack)
         payload = self.payload(case)
         separator = here.separator if variant.separator is None else variant.separator

@@ -1,0 +1,194 @@
+"""O5 GCG: a discrete suffix guided by the embedding gradient; the step that GCG and JudgeDeceiver share.
+
+Source: arXiv 2307.15043, applied to judges in arXiv 2506.09443 section IV-B.  Integers and a seeded generator only;
+losses, gradients and spelling are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from math import inf
+from random import Random
+from typing import ClassVar
+
+from robustjudge import spec
+from robustjudge.asks import Losses, Sample, Spell, Swaps
+from robustjudge.attacks.base import Exhausted, NoCandidate, Plugin, Target, objective, stem
+from robustjudge.nouns import Access, Budget, Case, Message, message
+from robustjudge.steps import Steps
+
+Ids = tuple[int, ...]
+Table = tuple[Ids, ...]
+
+
+@dataclass
+class Track:
+    """Best suffix so far, and the best loss after each step (never rising)."""
+
+    ids: Ids = ()
+    loss: float = inf
+    trace: list[float] = field(default_factory=list)
+
+    def offer(self, ids: Ids, loss: float) -> None:
+        if loss < self.loss or (not self.ids and loss < inf):
+            self.ids, self.loss = ids, loss
+
+
+def neighbours(suffix: Ids, table: Table, width: int, seen: set[Ids], rng: Random) -> tuple[Ids, ...]:
+    """Up to ``width`` single-token swaps of ``suffix`` not seen before: half the best-ranked ones, spread evenly over
+    the positions, the rest at random.  A swap for the same token is never made."""
+    out: list[Ids] = []
+
+    def add(at: int, token: int) -> None:
+        swapped = (*suffix[:at], token, *suffix[at + 1 :])
+        if token != suffix[at] and swapped not in seen:
+            seen.add(swapped)
+            out.append(swapped)
+
+    ranked = (
+        (at, row[r]) for r in range(max(map(len, table), default=0)) for at, row in enumerate(table) if r < len(row)
+    )
+    for at, token in ranked:
+        if len(out) >= (width + 1) // 2:
+            break
+        add(at, token)
+    for _ in range(4 * width):
+        if len(out) >= width:
+            return tuple(out)
+        at = rng.randrange(len(suffix))
+        if table[at]:
+            add(at, rng.choice(table[at]))
+    for at, token in ranked:
+        if len(out) >= width:
+            break
+        add(at, token)
+    return tuple(out)
+
+
+def merged(suffix: Ids, batch: Sequence[Ids], losses: Sequence[float], n: int) -> Ids:
+    """The ``n`` best single swaps of different positions made at once."""
+    out = list(suffix)
+    taken: set[int] = set()
+    for i in sorted(range(len(losses)), key=lambda i: losses[i]):
+        at = next(p for p, (a, b) in enumerate(zip(suffix, batch[i], strict=True)) if a != b)
+        if at not in taken:
+            taken.add(at)
+            out[at] = batch[i][at]
+        if len(taken) >= n:
+            break
+    return tuple(out)
+
+
+async def descend(
+    start: Ids,
+    steps: int,
+    width: int,
+    loss: Callable[[tuple[Ids, ...]], Steps[Sequence[float]]],
+    gradient: Callable[[Ids], Steps[Table]],
+    track: Track,
+    rng: Random,
+    merge: int = 0,
+) -> None:
+    """``steps`` rounds of one gradient and ``width`` losses.  The incumbent moves to the best of each round, as
+    published; ``track`` keeps the best of all.  With ``merge`` the last loss of a round goes to the merged swap."""
+    here = start
+    seen = {start}
+    for _ in range(steps):
+        batch = neighbours(here, await gradient(here), width - (merge > 0), seen, rng)
+        if not batch:
+            return  # every swap that the gradient offers has been tried
+        losses = list(await loss(batch))
+        scored = list(zip(losses, batch))
+        if merge and losses and (both := merged(here, batch, losses, merge)) not in seen:
+            seen.add(both)
+            scored += zip(await loss((both,)), (both,))
+        for value, ids in scored:
+            track.offer(ids, value)
+        track.trace.append(track.loss)
+        best, ids = min(scored, key=lambda s: s[0])
+        if best < inf:
+            here = ids
+
+
+async def opening(case: Case, length: int, seed: int) -> Ids:
+    """A legal first suffix: the likeliest next token after the response whose repetition survives the text interface."""
+    (drawn,) = await Sample("", (prefix(case, ""),), max(16, length), seed)
+    repeated = tuple((token,) * length for token in drawn)
+    spelled = await Spell("", repeated)
+    for ids, text in zip(repeated, spelled):
+        if text.strip():
+            return ids
+    return tuple(drawn[:length])
+
+
+def prefix(case: Case, suffix: str) -> tuple[Message, ...]:
+    """The chat before a searched suffix, as an author would have written it."""
+    return (message("user", case.task), message("assistant", stem(case) + suffix))
+
+
+async def spelled_out(case: Case, track: Track) -> str:
+    """The attacked text of the best suffix."""
+    if not track.ids:
+        raise NoCandidate("no suffix survived the text interface within the budget")
+    (text,) = await Spell("", (track.ids,))
+    if not text:
+        raise NoCandidate("the best suffix does not survive the text interface")
+    return stem(case) + text
+
+
+@spec.register("gcg")
+@dataclass(frozen=True)
+class GCG(Plugin):
+    """``length`` tokens, ``steps`` rounds of ``width`` single swaps among the ``k`` best per position.
+
+    ``init`` gives the first suffix as token ids; ``merge`` > 0 re-checks the best swaps of that many positions at once.
+    Losses: ``steps * width``; gradients: ``steps`` (per context and order of the objective).
+    """
+
+    length: int = 20
+    steps: int = 500
+    width: int = 512
+    k: int = 256
+    merge: int = 0
+    init: tuple[int, ...] = ()
+    seed: int = 0
+    target: Target = Target()
+
+    access: ClassVar[Access] = Access.GRADIENT
+    name: ClassVar[str] = "O5"
+    family: ClassVar[str] = "optimisation"
+
+    @classmethod
+    def reference(cls, **changes: object) -> GCG:
+        """L = 20, T = 500, B = 512, k = 256: 256,000 losses and 500 gradients."""
+        return cls(**changes)  # type: ignore[arg-type]
+
+    @classmethod
+    def quick(cls, **changes: object) -> GCG:
+        """L = 8, T = 10, B = 16, k = 32: 160 losses and 10 gradients."""
+        return cls(**{"length": 8, "steps": 10, "width": 16, "k": 32, **changes})  # type: ignore[arg-type]
+
+    def ceiling(self) -> Budget:
+        return Budget(0, 0, self.steps * self.width, self.steps)
+
+    async def __call__(self, case: Case) -> str:
+        return await spelled_out(case, await self.search(case))
+
+    async def search(self, case: Case) -> Track:
+        """The best suffix and its trace, in token ids."""
+        about = objective(stem=stem(case), joint="")
+        track = Track()
+
+        async def loss(batch: tuple[Ids, ...]) -> Sequence[float]:
+            return await Losses(about, batch)
+
+        async def gradient(suffix: Ids) -> Table:
+            return await Swaps(about, suffix, self.k)
+
+        with suppress(Exhausted):  # the budget is spent: best-so-far is the answer
+            start = self.init or await opening(case, self.length, self.seed)
+            rng = Random(f"{self.seed}/{case.id}/gcg")
+            await descend(start, self.steps, self.width, loss, gradient, track, rng, self.merge)
+        return track
