@@ -222,7 +222,7 @@ def e_process(errors: ArrayLike, sizes: ArrayLike, target: float, alpha: float =
         raise DataError("the in-control rate lies strictly between 0 and 1")
     xs, ns = np.cumsum(x), np.cumsum(n)
     # uniform prior on (target, 1): marginal likelihood = B(x+1, n-x+1) P(Beta > target)/(1 - target)
-    out = []
+    out: list[float] = []
     for s, m in zip(xs.tolist(), ns.tolist()):
         tail = float(special.betaincc(s + 1, m - s + 1, target))
         if tail <= 0:

@@ -133,7 +133,7 @@ def brennan_prediger(counts: ArrayLike, weights: ArrayLike | None = None, level:
 
 
 def alpha_gwet(counts: ArrayLike, level: float = LEVEL) -> Estimate:
-    """Nominal alpha with Gwet's linearised SE and t interval, for comparison with irrCAC (Gwet 2014, ch. 2)."""
+    """Nominal alpha with Gwet's linearised SE and t interval, term by term as irrCAC has it (Gwet 2014, ch. 2)."""
     c = _counts(counts)
     c = c[c.sum(1) >= 2]
     n, name = len(c), "krippendorff alpha, gwet t"
@@ -147,11 +147,12 @@ def alpha_gwet(counts: ArrayLike, level: float = LEVEL) -> Estimate:
     pa, pe = (1 - eps) * pa0 + eps, float(pi @ pi)
     if 1 - pe <= 1e-12:
         return Estimate.undefined("one_class", n=n, method=name)
-    a = (pa - pe) / (1 - pe)
+    a, prime = (pa - pe) / (1 - pe), (pa0 - pe) / (1 - pe)
     gap = (r - mean) / mean
-    a_i = ((1 - eps) * (pa_i - pa0 * gap) + eps - pe) / (1 - pe)
+    a_i = (pa_i - pa * gap - pe) / (1 - pe)
     pe_i = (c @ pi) / mean - pe * gap
-    return _t_interval(a, a_i - 2 * (1 - a) * (pe_i - pe) / (1 - pe), n, name, level, pa, pe)
+    parts = a_i - 2 * (1 - prime) * (pe_i - pe) / (1 - pe)
+    return _t_interval(a, parts, n, name, level, pa, pe, centre=prime)
 
 
 def ordinal_weights(k: int) -> Floats:
@@ -187,8 +188,10 @@ def _gwet(c: Floats, weights: ArrayLike | None, name: str, level: float) -> Esti
     return _t_interval(a, a_i - 2 * (1 - a) * (pe_i - pe) / (1 - pe), n, name, level, pa, pe)
 
 
-def _t_interval(a: float, parts: Floats, n: int, name: str, level: float, pa: float, pe: float) -> Estimate:
-    se = float(np.sqrt(np.sum((parts - a) ** 2) / (n * (n - 1))))
+def _t_interval(
+    a: float, parts: Floats, n: int, name: str, level: float, pa: float, pe: float, centre: float | None = None
+) -> Estimate:
+    se = float(np.sqrt(np.sum((parts - (a if centre is None else centre)) ** 2) / (n * (n - 1))))
     if pa >= 1 - 1e-12 or se <= 1e-12:
         low, high = wilson_bounds(pa, n, z_of(level))
         return bounded(a, (low - pe) / (1 - pe), (high - pe) / (1 - pe), n, f"{name}, boundary rule", span=(-1.0, 1.0))
