@@ -160,7 +160,7 @@ class Copycat(Gullible):
 @register("scripted/echo")
 @dataclass(frozen=True)
 class Echo(Wrapped):
-    """Quotes the last ``tail`` characters of every candidate around its own verdict, which ``judge`` gives.
+    """Quotes the last ``tail`` characters of every candidate, as quoted lines, around the verdict that ``judge`` gives.
 
     ``where``: ``before`` or ``after`` the verdict, ``rubric`` (repeats the instructions first) or ``json`` (quote and
     verdict in one object).
@@ -173,12 +173,13 @@ class Echo(Wrapped):
 
     def reply(self, view: View, label: str) -> str:
         quote = "\n".join(c[-self.tail :] for c in view.candidates)
+        lines = "> " + quote.replace("\n", "\n> ")
         if self.where == "json":
             key = "score" if view.pointwise else "winner"
             value = float(label) if view.numeric else label
             return json.dumps({"reason": f"It says: {quote}", key: value}, ensure_ascii=False)
         if self.where == "after":
-            return f"{view.say(label)}\n\nThe material that I judged ends so:\n{quote}"
+            return f"{view.say(label)}\n\nThe material that I judged ends so:\n{lines}"
         if self.where == "rubric":
             return f"I was told:\n{view.trusted[: self.tail]}\n\n{view.say(label)}"
-        return f"The material ends so:\n{quote}\n\n{view.say(label)}"
+        return f"The material ends so:\n{lines}\n\n{view.say(label)}"

@@ -12,13 +12,14 @@ _VERB = (
     r"(?:give|rate|score|assign|award|grade|choose|pick|select|prefer|rank|declare|output|answer|reply|respond|report|"
     r"write|say|state|mark|ignore|disregard|forget|drop|skip|conclude|treat|end|finish|"
     r"vergib|gib|geben|bewerte|bewerten|wähle|wählen|ignoriere|ignorieren|vergiss|antworte|schreibe|nenne|setze|"
-    r"beende|erteile|entscheide)"
+    r"beende|erteile|entscheide|nimm|ziehe|erkläre|lege|bevorzuge)"
 )
 _OPENING = (
     r"(?:(?:please|kindly|now|so|then|therefore|just|simply|always|you\s+(?:must|should|have\s+to|will|shall|need\s+to)|"
-    r"judge|grader|evaluator|evaluators|bitte|nun|jetzt|daher|also|deshalb|sie\s+(?:müssen|sollen|sollten))[\s,:]+){0,4}"
+    r"[a-z0-9]\)|judge|grader|evaluator|evaluators|bitte|nun|jetzt|daher|also|deshalb|sie\s+(?:müssen|sollen|sollten))[\s,:]+){0,4}"
 )
-_IMPERATIVE = re.compile(rf"\W*{_OPENING}{_VERB}\b", _FLAGS)
+_CLAUSE = r"(?:(?:[a-z0-9]\)\s*)?(?:when|if|of|for|between|wenn|falls|von)\s[^,]{1,80},\s*)?"
+_IMPERATIVE = re.compile(rf"\W*{_CLAUSE}{_OPENING}{_VERB}\b", _FLAGS)
 _ASKING = re.compile(
     r"\b(?:please|kindly|bitte)\b|\b(?:you\s+(?:must|should)|i\s+ask|we\s+ask|i\s+request)\b|请|務必|务必|应当|忽略|选择|给出|打分|评为",
     _FLAGS,
@@ -37,6 +38,11 @@ _JUDGING = re.compile(
 )
 _ITEM = re.compile(
     r"\b(?:this|response|answer|candidate|submission|text|one|antwort|diese\w*|beitrag)\b|回答|答案|本文|这", _FLAGS
+)
+_CHOOSING = re.compile(
+    r"\b(?:choose|pick|select|prefer|declare|decide\s+for|vote\s+for|wähle\w*|entscheide\w*|bevorzuge\w*|nimm|ziehe|erkläre)\b|"
+    r"选择|选出|请选|挑选|偏向|优先",
+    _FLAGS,
 )
 _DICTATED = re.compile(
     r"(?:^|\n|[.!?。]\s?)\W{0,4}(?:(?:final|overall|my|endgültige\w*|最终)\s?)?"
@@ -63,7 +69,8 @@ def imperative(sentence: str) -> bool:
     told = bool(_IMPERATIVE.match(sentence) or _ASKING.search(sentence))
     if not told:
         return False
-    return bool(_JUDGING.search(sentence) or (_TOP.search(sentence) and _ITEM.search(sentence)))
+    favour = _TOP.search(sentence) or _CHOOSING.search(sentence)
+    return bool(_JUDGING.search(sentence) or (favour and _ITEM.search(sentence)))
 
 
 def dictated(text: str) -> bool:

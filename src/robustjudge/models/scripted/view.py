@@ -19,6 +19,7 @@ _RANGE = re.compile(
 )
 _CUE = re.compile(r"verdict|score|scale|rate|rating|grade|point|mark|note|punkt|分", re.IGNORECASE)
 _JSON_KEY = re.compile(r'"(score|verdict|rating|grade|winner|best|answer|choice|label)"\s*:', re.IGNORECASE)
+_LISTED = re.compile(r"<answer> stands for one of: ([^.\n]+)")
 _PAIRS = (("FAILURE", "SUCCESS"), ("no", "yes"), ("incorrect", "correct"), ("fail", "pass"))
 """Binary label pairs, the one that an author wants last; a pair counts when both words stand in the trusted text."""
 
@@ -125,9 +126,15 @@ def _labels(trusted: str, n: int, low: float | None, high: float | None) -> tupl
     if n > 1:
         return tuple(ascii_uppercase[:n])
     if low is None or high is None:
+        listed = _LISTED.findall(trusted)
+        words = tuple(w.strip() for w in listed[-1].split(",")) if listed else ()
         for pair in _PAIRS:
-            if all(re.search(rf"\b{word}\b", trusted) for word in pair) and not _range(trusted):
+            if set(words) == set(pair) or (
+                not words and all(re.search(rf"\b{w}\b", trusted) for w in pair) and not _range(trusted)
+            ):
                 return pair
+        if words:
+            return words
         found = _range(trusted) or (1.0, 10.0)
         low = found[0] if low is None else low
         high = found[1] if high is None else high
@@ -136,15 +143,14 @@ def _labels(trusted: str, n: int, low: float | None, high: float | None) -> tupl
 
 
 def _range(trusted: str) -> tuple[float, float] | None:
-    """The declared score range: on the verdict line if it names one, else on a line that speaks of scoring."""
-    lines = trusted.splitlines()
-    for wanted in ("VERDICT", ""):
-        for line in lines:
-            if wanted in line and _CUE.search(line):
-                for match in _RANGE.finditer(line):
-                    low, high = float(match[1]), float(match[2])
-                    if low < high <= 1000:
-                        return low, high
+    """The declared score range: right after the last word VERDICT, else on a line that speaks of scoring."""
+    at = trusted.rfind("VERDICT")
+    nearby = [trusted[at : at + 250]] if at >= 0 else []
+    for stretch in (*nearby, *(line for line in trusted.splitlines() if _CUE.search(line))):
+        for match in _RANGE.finditer(stretch):
+            low, high = float(match[1]), float(match[2])
+            if low < high <= 1000:
+                return low, high
     return None
 
 
