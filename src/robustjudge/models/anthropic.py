@@ -107,8 +107,4 @@ class AnthropicModel(ChatModel):
 def _usage(usage: dict[str, Any]) -> Usage:
     """The API counts cached tokens apart; here ``prompt`` holds all of them, as the other provider counts."""
     read, written = int(usage.get("cache_read_input_tokens") or 0), int(usage.get("cache_creation_input_tokens") or 0)
-    details = usage.get("output_tokens_details")
-    thinking = int(details.get("thinking_tokens") or 0) if isinstance(details, dict) else 0
-    return Usage(
-        int(usage.get("input_tokens") or 0) + read + written, int(usage.get("output_tokens") or 0), read, thinking
-    )
+    return Usage(int(usage.get("input_tokens") or 0) + read + written, int(usage.get("output_tokens") or 0), read)
