@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from random import Random
 
 from robustjudge.asks import Rate
@@ -52,7 +51,7 @@ def _closed(case: Case, text: str, rng: Random, target: Target) -> str:
 def _packed(pack: str) -> Callable[[Case, str, Random, Target], str]:
     def operate(case: Case, text: str, rng: Random, target: Target) -> str:
         made = TextAttack(pack, seed=rng.randrange(1000), target=target)
-        return made.applied(replace(case, response=text))
+        return made.applied(Case(case.id, case.task, text, kind=case.kind, language=case.language))
 
     return operate
 

@@ -30,7 +30,8 @@ DEAD = 20
 class RandomSearch(Plugin):
     """A suffix of ``length`` words; each step changes a contiguous block and keeps it if the log-odds rise.
 
-    ``block`` fixes the block's size (0: large while a win is unlikely, half from 10 %, a quarter from 50 %);
+    ``block`` fixes the block's size (0: a sixth of the suffix, half of that from a win probability of 10 %, a quarter
+    from 50 %);
     ``start`` is a suffix that worked on another case.  Stops at the log-odds ``stop`` (default 0 where a label is
     chosen, 2.2 = 90 % of the range where a score is given), or after ``patience`` steps that together gained less
     than 0.01.  Queries: at most ``1 + steps``.
@@ -94,7 +95,7 @@ class RandomSearch(Plugin):
         if self.block:
             return self.block
         p = 1 / (1 + exp(-max(min(worth, 50.0), -50.0)))
-        return max(1, self.length // (4 if p >= 0.5 else 2 if p >= 0.1 else 1) // 2)
+        return max(1, self.length // 6 // (4 if p >= 0.5 else 2 if p >= 0.1 else 1))
 
     async def _search(self, case: Case, about: Objective, start: Sequence[str], best: Best, asked: list[float]) -> None:
         rng = Random(f"{self.seed}/{case.id}/random_search")
