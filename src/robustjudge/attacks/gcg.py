@@ -101,11 +101,12 @@ async def descend(
             return  # every swap that the gradient offers has been tried
         losses = list(await loss(batch))
         scored = list(zip(losses, batch))
+        for value, ids in scored:
+            track.offer(ids, value)
         if merge and losses and (both := merged(here, batch, losses, merge)) not in seen:
             seen.add(both)
             scored += zip(await loss((both,)), (both,))
-        for value, ids in scored:
-            track.offer(ids, value)
+            track.offer(both, scored[-1][0])
         track.trace.append(track.loss)
         best, ids = min(scored, key=lambda s: s[0])
         if best < inf:
