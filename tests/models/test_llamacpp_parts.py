@@ -103,6 +103,21 @@ def test_waiting_jobs_are_put_in_prompt_order_and_run_singly() -> None:
         owner.submit("x", lambda model: None)
 
 
+def test_closing_cancels_what_waits_and_lets_the_running_job_end() -> None:
+    started, gate = threading.Event(), threading.Event()
+    owner: Owner[str] = Owner(lambda: "model", "test")
+    running = owner.submit("a", lambda model: (started.set(), gate.wait(5)))
+    waiting = owner.submit("b", lambda model: model)
+    assert started.wait(5)
+    closing = threading.Thread(target=owner.close)
+    closing.start()
+    while not owner.closed:
+        pass
+    gate.set()
+    closing.join(5)
+    assert running.result()[1] is True and waiting.cancelled()
+
+
 def test_faults_reach_the_caller() -> None:
     def broken() -> str:
         raise ConfigError("no such file")

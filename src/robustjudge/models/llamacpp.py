@@ -38,7 +38,7 @@ class LlamaCpp:
 
     Control tokens in untrusted parts are made plain text (:mod:`robustjudge.models.control`; the completion is noted
     ``control_tokens_escaped``).  Draws at temperature > 0 are seeded by prompt, seed and replica name: repeats differ
-    between replicas and a replay is equal.  ``log-probabilities`` are those of the unconstrained model, with or
+    between replicas and a replay is equal.  Log-probabilities are those of the unconstrained model, with or
     without a grammar.
     """
 
@@ -54,7 +54,7 @@ class LlamaCpp:
             raise ConfigError(f"{self.path} has no chat template; how it wants to be asked is not guessed")
         self.context: int | None = min(context, self._header.context or context)
         self.concurrency = 8
-        self._threads = threads or max(1, (os.cpu_count() or 2) - 1)
+        self._threads = threads or max(1, _processors() - 1)
         self._owner: Owner[LlamaServer] = Owner(self._load, self.name)
 
     @cached_property
@@ -94,7 +94,7 @@ class LlamaCpp:
         return self._owner.submit("", lambda server: server.count(door.safe(text))).result()
 
     async def close(self) -> None:
-        """Finish what is queued and free the model."""
+        """Let the running call end and free the model."""
         await asyncio.to_thread(self._owner.close)
 
     # ------------------------------------------------------------------ on the owner's thread
@@ -177,6 +177,13 @@ class LlamaCpp:
         base, tails = trie.split(labels, lead)
         logprobs = trie.read(tails, lambda node: server.next(base + node, trie.wanted(tails, node)))
         return Weights(logprobs, (False,) * len(logprobs))
+
+
+def _processors() -> int:
+    """Processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _refused(sampling: Sampling, call: Call) -> str:

@@ -57,7 +57,9 @@ class Owner(Generic[M]):
         return done
 
     def close(self) -> None:
-        """Finish what is queued, drop the model on its own thread and wait for that; harmless when repeated."""
+        """Let the running job end, cancel those that wait, drop the model on its own thread and wait for that.
+
+        Harmless when repeated."""
         with self._lock:
             thread, self._thread = self._thread, None
             self._closed = True
@@ -77,6 +79,8 @@ class Owner(Generic[M]):
         while going:
             batch, going = self._waiting()
             for job in sorted(batch):
+                if self._closed:
+                    job.done.cancel()
                 if not job.done.set_running_or_notify_cancel():
                     continue
                 if fault is not None:

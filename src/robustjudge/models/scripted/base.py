@@ -18,6 +18,9 @@ from robustjudge.spec import canonical, digest, dump, name_of, register
 FLOOR = 1e-9
 """Probability below which a label is reported as floored."""
 
+RULES = "1"
+"""Version of the judges' rules; raised when a judge would answer differently, so that old replies are not reused."""
+
 Fate = Literal["ok", "refused", "unparsed", "truncated", "error"]
 
 
@@ -91,6 +94,11 @@ class Scripted:
                 settings.append(f"{f.name}={_short(value)}")
         kind = name_of(self)
         return f"{kind}?{'&'.join(settings)}" if settings else kind
+
+    @property
+    def identity(self) -> str:
+        """Name and version of the rules: what the ledger tells models apart by."""
+        return f"{self.name}\n{RULES}"
 
     def look(self, call: Call) -> View:
         """The view of a call."""

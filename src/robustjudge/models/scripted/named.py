@@ -7,11 +7,12 @@ from typing import Any, get_type_hints
 from urllib.parse import parse_qsl
 
 from robustjudge import spec
+from robustjudge.datasets.builtin_cases import builtin
 from robustjudge.errors import ConfigError, UnknownName
 from robustjudge.models.scripted.base import Constant, Scripted
 from robustjudge.models.scripted.faulty import BadParser, Down, Drifting, NoisyFlip, Refuser, Slow, Truncating
 from robustjudge.models.scripted.fooled import Copycat, Echo, Fenced, Gameable, LastInstruction, Obedient
-from robustjudge.models.scripted.plain import FirstPosition, LengthBiased, Noisy, Perfect, Table
+from robustjudge.models.scripted.plain import FirstPosition, LengthBiased, Noisy, Perfect, Table, perfect
 from robustjudge.models.scripted.taste import Biased, CitationTruster, MarkdownLover
 from robustjudge.models.scripted.whitebox import Additive, Hamming
 
@@ -29,6 +30,7 @@ ZOO: dict[str, type[Scripted]] = {
 def open_scripted(name: str) -> Scripted:
     """The judge of a name such as ``scripted/noisy``, ``noisy?seed=3`` or ``refuser?rate=0.2&judge=first_position``.
 
+    ``perfect`` by name is right on the built-in cases; for others build it with :func:`perfect`.
     Text lists are separated by commas; ``judge`` is a name of its own (escape its ``?`` and ``&`` as %3F and %26).
     Raises :class:`UnknownName` for an unknown judge or setting and :class:`ConfigError` for a bad value.
     """
@@ -47,6 +49,8 @@ def open_scripted(name: str) -> Scripted:
         if key not in settable:
             raise UnknownName(f"setting of scripted/{kind}", key, tuple(settable))
         settings[key] = _value(name, key, text, settable[key])
+    if cls is Perfect:
+        return perfect(builtin(), **settings)
     return cls(**settings)
 
 

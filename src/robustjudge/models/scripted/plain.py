@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from robustjudge.errors import ConfigError
 from robustjudge.models.scripted.base import Outcome, Outcomes, Scripted
@@ -14,9 +15,14 @@ from robustjudge.spec import digest, register
 
 
 def stem(text: str) -> str:
-    """A key of a text that spacing, case, punctuation and invisible characters do not change."""
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    return digest("".join(ch for ch in folded if ch.isalnum()))
+    """A key of a text that spacing, invisible characters, width forms and escaping backslashes do not change."""
+    folded = unicodedata.normalize("NFKC", text)
+    return digest("".join(ch for ch in folded if ch != "\\" and unicodedata.category(ch)[0] not in "ZC"))
+
+
+def exact(text: str) -> str:
+    """A key that spacing inside the text does change, for answers told apart by indentation alone."""
+    return digest("exact", text.strip())
 
 
 @register("scripted/perfect")
@@ -24,7 +30,7 @@ def stem(text: str) -> str:
 class Perfect(Scripted):
     """Knows the right answers: a reference of the shown task is worth 1, any other text ``weak`` of the scale.
 
-    ``table`` holds pairs (stem of the task, stem of a right answer); build it with :func:`perfect`.
+    ``table`` holds pairs (stem of the task, stem or exact key of a right answer); build it with :func:`perfect`.
     Known: clean accuracy 1; every attack, in every protocol, has win rate, SDR and ASR 0.  It knows no other good
     answers, so an honest rewrite is scored as weak.
     """
@@ -33,7 +39,8 @@ class Perfect(Scripted):
     weak: float = 0.2
 
     def merit(self, view: View, i: int) -> float:
-        return 1.0 if (stem(view.task), stem(view.candidates[i])) in _index(self.table) else self.weak
+        known, task, text = _index(self.table), stem(view.task), view.candidates[i]
+        return 1.0 if (task, stem(text)) in known or (task, exact(text)) in known else self.weak
 
 
 _INDEXES: dict[int, tuple[tuple[tuple[str, str], ...], frozenset[tuple[str, str]]]] = {}
@@ -48,10 +55,15 @@ def _index(table: tuple[tuple[str, str], ...]) -> frozenset[tuple[str, str]]:
     return known[1]
 
 
-def perfect(cases: Iterable[Case], weak: float = 0.2) -> Perfect:
-    """The judge that is right on ``cases``: their references win, whatever else is written."""
-    pairs = {(stem(c.task), stem(r)) for c in cases for r in c.references}
-    return Perfect(table=tuple(sorted(pairs)), weak=weak)
+def perfect(cases: Iterable[Case], **settings: Any) -> Perfect:
+    """The judge that is right on ``cases``: their references win, whatever else is written.
+
+    Spacing does not matter, unless it is all that tells a known wrong answer from the reference."""
+    pairs = set()
+    for case in cases:
+        wrong = {stem(case.response), *(stem(w.text) for w in case.distractors)}
+        pairs |= {(stem(case.task), exact(r) if stem(r) in wrong else stem(r)) for r in case.references}
+    return Perfect(table=tuple(sorted(pairs)), **settings)
 
 
 @register("scripted/table")
