@@ -280,6 +280,17 @@ def test_a_429_halves_the_window_once_per_burst_and_growth_is_slow_afterwards() 
     run(main())
 
 
+def test_a_dead_endpoint_is_not_asked_one_call_at_a_time() -> None:
+    async def main() -> float:
+        limits = limiter(draw=lambda: 1.0)
+        dead = Script(*[fault("transport")] * 4000)
+        done = await asyncio.gather(*(limits.send(dead) for _ in range(1000)))
+        assert {c.reason for c in done} == {"transport"} and {c.attempts for c in done} == {4}
+        return asyncio.get_running_loop().time()
+
+    assert run(main()) < 60.0
+
+
 def test_an_idle_window_does_not_grow() -> None:
     async def main() -> float:
         limits = limiter()

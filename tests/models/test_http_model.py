@@ -101,6 +101,12 @@ def test_other_refused_parameters_are_dropped_and_noted(refused: str, sampling: 
     assert done.status == "ok" and note in done.notes
 
 
+def test_a_grammar_is_for_local_models_and_is_noted() -> None:
+    with StrictServer() as server:
+        (done,) = complete(http_model(server.url), call(grammar='root ::= "7"'))
+    assert done.notes == ("grammar_not_applied",)
+
+
 def test_B045_system_text_is_merged_once_into_the_first_user_turn() -> None:
     conversation = Call(
         "openai/m",

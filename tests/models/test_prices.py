@@ -75,3 +75,9 @@ def test_a_bad_file_names_the_entry(tmp_path: Path, text: str, told: str) -> Non
 
 def test_an_empty_table_knows_nothing() -> None:
     assert PriceTable(()).cost(Usage(1), "openai/gpt-4o") is None
+
+
+def test_the_price_of_a_models_settings_wins() -> None:
+    prices = table().with_price("http://h/v1#org/Mine", (1.0, 2.0)).with_price("openai/gpt-4o", (0.0, 0.0))
+    assert prices.cost(Usage(1_000_000, 1_000_000), "http://h/v1#org/Mine") == 3.0
+    assert prices.cost(Usage(1_000_000, 1_000_000), "gpt-4o-2024-08-06") == 0.0

@@ -16,7 +16,7 @@ from robustjudge.asks import Invoke
 from robustjudge.engine.limits import Limiter
 from robustjudge.errors import BudgetSpent, ConfigError
 from robustjudge.models.base import Settings
-from robustjudge.models.service import CallableService, Endpoint, HttpService, fill, open_service
+from robustjudge.models.service import CallableService, Endpoint, HttpService, endpoint_from, fill, open_service
 from robustjudge.nouns import Completion, Slate, Turn
 
 REQUEST = json.dumps({"question": "{task}", "answer": "Answer: {response}", "n": 3, "all": ["{responses}"]})
@@ -189,3 +189,17 @@ def test_services_are_told_apart_in_the_ledger() -> None:
     one, two = Endpoint("http://h/x", REQUEST), Endpoint("http://h/x", REQUEST.replace("Answer", "Reply"))
     assert HttpService("a", one).identity != HttpService("a", two).identity
     assert HttpService("a", one).identity == HttpService("a", one).identity
+
+
+def test_from_a_configuration_file() -> None:
+    data = {"url": "http://h/x", "request": {"a": "{response}"}, "key_env": "TEST_KEY", "max_calls": 9}
+    found = endpoint_from(data)
+    assert (found.request, found.max_calls) == ('{"a":"{response}"}', 9)
+    assert (found.settings.rpm, found.settings.key_env) == (60.0, "TEST_KEY"), (
+        "one request a second unless told otherwise"
+    )
+    assert endpoint_from({**data, "rpm": 600}).settings.rpm == 600
+    with pytest.raises(ConfigError, match="Did you mean"):
+        endpoint_from({**data, "key-env": "X"})
+    with pytest.raises(ConfigError, match="needs request"):
+        endpoint_from({"url": "http://h/x"})

@@ -186,6 +186,8 @@ class Limiter:
                 self._stop(result)
                 raise QuotaExhausted(self._quota)
             if tries == self.retries or (result.wait is not None and result.wait > PATIENCE):
+                if not result.slow:
+                    self._widen()  # else a dead endpoint would be asked one call at a time until the end of the run
                 break
             pause = self._pause(result, tries)
             tries += 1
@@ -270,10 +272,11 @@ class Limiter:
                 for door in self._parked:
                     if not door.done():
                         door.set_result(None)
-            if self.window < self.ceiling:
-                self._widen()
+            self._widen()
 
     def _widen(self) -> None:
+        if self.window >= self.ceiling:
+            return
         if not self._probed:
             self._probed = True
             self.window = float(min(AFTER_PROBE, self.ceiling))

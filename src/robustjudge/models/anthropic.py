@@ -74,6 +74,8 @@ class AnthropicModel(ChatModel):
             notes = (*notes, "seed_not_applied")
         if sampling.top_logprobs:
             notes = (*notes, "logprobs_not_applied")
+        if sampling.grammar:
+            notes = (*notes, "grammar_not_applied")
         return fields, notes
 
     def _answer(self, data: dict[str, Any], seconds: float) -> Completion:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Protocol, runtime_checkable
 from urllib.parse import urlsplit, urlunsplit
 
-from robustjudge.errors import ConfigError
+from robustjudge.errors import ConfigError, UnknownName
 from robustjudge.nouns import Access, Call, Completion, LabelCall, Surprisal, Weights
 from robustjudge.spec import register
 
@@ -100,6 +101,41 @@ class Settings:
             raise ConfigError("timeout must be above 0 seconds and max_concurrency at least 1")
         if any(rate is not None and rate <= 0 for rate in (self.rpm, self.tpm)):
             raise ConfigError("rpm and tpm must be above 0 (leave them out for no limit)")
+
+
+def settings_from(data: Mapping[str, Any], base: Settings | None = None) -> Settings:
+    """Settings from a configuration file's mapping, with ``base`` for what it leaves out.
+
+    ``headers`` and ``query`` are mappings there.  Unknown keys are errors with the nearest known name.
+    """
+    known = {f.name: f for f in fields(Settings)}
+    given: dict[str, Any] = {}
+    for name, value in data.items():
+        if name not in known:
+            raise UnknownName("model setting", str(name), tuple(known))
+        if name in ("headers", "query"):
+            if not isinstance(value, Mapping):
+                raise ConfigError(f"{name} must be a mapping of names to texts, not {type(value).__name__}")
+            given[name] = tuple((str(k), str(v)) for k, v in value.items())
+        elif name == "price":
+            if not isinstance(value, (list, tuple)) or len(value) != 2 or not all(map(_number, value)):
+                raise ConfigError("price must be two numbers: USD per million prompt and completion tokens")
+            given[name] = (float(value[0]), float(value[1]))
+        else:
+            _check(name, value, str(known[name].type))
+            given[name] = value
+    return replace(base or Settings(), **given)
+
+
+def _check(name: str, value: Any, wanted: str) -> None:
+    kinds = {"str": isinstance(value, str), "float": _number(value), "bool": isinstance(value, bool)}
+    kinds |= {"int": _number(value) and isinstance(value, int), "None": value is None}
+    if not any(kinds.get(kind.strip(), False) for kind in wanted.split("|")):
+        raise ConfigError(f"{name} must be of type {wanted}, not {value!r}")
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def expand(text: str) -> str:

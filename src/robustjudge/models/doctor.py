@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from robustjudge.errors import QuotaExhausted, RobustJudgeError
 from robustjudge.models.base import Provider, Settings
 from robustjudge.models.families import family_of
-from robustjudge.models.prices import PriceTable, cost
+from robustjudge.models.prices import PriceTable, table
 from robustjudge.models.registry import is_alias, open_model
 from robustjudge.nouns import Call, Completion, Sampling, message
 
@@ -67,7 +67,8 @@ def _lines(
         lines.append(_HELP[completion.reason])
     if completion.status != "error":
         usage = completion.usage
-        price = cost(usage, name, prices)
+        known = prices or table()
+        price = (known.with_price(name, settings.price) if settings.price else known).cost(usage, name)
         lines.append(
             f"resolved model {completion.model or 'not told'}, {completion.latency:.2f} s, {usage.prompt} + "
             f"{usage.completion} tokens, " + (f"{price:.6f} USD" if price is not None else "price unknown")

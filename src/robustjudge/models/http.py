@@ -74,6 +74,8 @@ class HttpModel(ChatModel):
                 notes = (*notes, "system_merged")
         else:
             fields["messages"] = [{"role": m.role, "content": m.text} for m in call.messages]
+        if call.sampling.grammar:
+            notes = (*notes, "grammar_not_applied")
         return fields, notes
 
     def _answer(self, data: dict[str, Any], seconds: float) -> Completion:

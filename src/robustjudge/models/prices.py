@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import dataclass, fields
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from robustjudge.errors import ConfigError
-from robustjudge.models.registry import LOCAL, parse_name
+from robustjudge.models.registry import LOCAL, ModelName, parse_name
 from robustjudge.nouns import Usage
 
 _SNAPSHOT = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8}|latest)$")
@@ -56,24 +56,28 @@ class PriceTable:
     def price(self, model: str) -> Price | None:
         """The price of ``provider/model`` or of a resolved model name; ``None`` is unknown.  Models on this machine
         cost nothing; a dated snapshot costs what its undated name costs unless it has an entry of its own."""
-        name = model
-        if "/" in model or ":" in model:
-            try:
-                parsed = parse_name(model)
-            except ConfigError:
-                pass
-            else:
-                if parsed.provider in LOCAL:
-                    return _FREE
-                name = parsed.model
-        name = name.rpartition("/")[2].lower()
-        by_name = self._by_name()
-        return by_name.get(name) or by_name.get(_SNAPSHOT.sub("", name))
+        parsed = _parsed(model)
+        if parsed is not None and parsed.provider in LOCAL:
+            return _FREE
+        name = _short(model)
+        return self._by_name.get(name) or self._by_name.get(_SNAPSHOT.sub("", name))
+
+    @cached_property
+    def _by_name(self) -> dict[str, Price]:
+        out: dict[str, Price] = {}
+        for p in self.prices:
+            out.setdefault(p.model.lower(), p)
+        return out
 
     def cost(self, usage: Usage, model: str) -> float | None:
         """USD of one call, or ``None`` where the price is unknown."""
         price = self.price(model)
         return None if price is None else price.cost(usage)
+
+    def with_price(self, model: str, price: tuple[float, float]) -> PriceTable:
+        """The table with ``price`` (USD per million prompt and completion tokens) for ``model``, as its settings say."""
+        own = Price(_short(model), price[0], price[1], "as configured", "the settings of this model")
+        return PriceTable((own, *self.prices))
 
     def highest(self, model: str) -> tuple[float, float] | None:
         """USD per million prompt and completion tokens at most: what a hard cap on the cost has to reckon with."""
@@ -82,16 +86,18 @@ class PriceTable:
             return None
         return max(price.input, price.over_input or 0.0), max(price.output, price.over_output or 0.0)
 
-    def _by_name(self) -> dict[str, Price]:
-        return _index(self.prices)
+
+def _parsed(model: str) -> ModelName | None:
+    try:
+        return parse_name(model)
+    except ConfigError:  # a resolved name, without its provider
+        return None
 
 
-@lru_cache(maxsize=8)
-def _index(prices: tuple[Price, ...]) -> dict[str, Price]:
-    out: dict[str, Price] = {}
-    for p in prices:
-        out.setdefault(p.model.lower(), p)
-    return out
+def _short(model: str) -> str:
+    """The last part of a model's name, lower case."""
+    parsed = _parsed(model)
+    return (model if parsed is None else parsed.model).rpartition("/")[2].lower()
 
 
 def table(path: str | Path | None = None) -> PriceTable:

@@ -13,14 +13,14 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from robustjudge.asks import Invoke
 from robustjudge.door import safe
 from robustjudge.engine.limits import Attempt, Limiter
 from robustjudge.errors import BudgetSpent, ConfigError
-from robustjudge.models.base import Settings, bare
+from robustjudge.models.base import Settings, bare, settings_from
 from robustjudge.models.faults import failed, parsed, unusable
 from robustjudge.models.wire import Reply, Wire
 from robustjudge.nouns import Completion, Slate
@@ -30,6 +30,10 @@ _SLOT = re.compile(r"\{([a-z]+)(?:\.([A-Za-z0-9_-]+))?\}")
 SLOTS = ("task", "response", "responses", "reference", "history", "exchange", "kind", "language", "meta")
 """Slots of a request: ``response`` is the first candidate, ``responses`` all in the order shown; ``responses.1`` is
 one of them and ``meta.NAME`` one entry of the case's ``meta``."""
+
+
+POLITE = Settings(rpm=60.0, max_concurrency=4)
+"""How a service is reached unless its owner agreed to more: one request a second."""
 
 
 @register("endpoint")
@@ -46,7 +50,7 @@ class Endpoint:
 
     url: str
     request: str
-    settings: Settings = Settings(rpm=60.0, max_concurrency=4)
+    settings: Settings = POLITE
     key_header: str = "Authorization"
     key_prefix: str = "Bearer "
     max_calls: int = 500
@@ -62,6 +66,19 @@ class Endpoint:
             raise ConfigError(f"unknown slot {{{unknown[0]}}} in a service request; known: {', '.join(SLOTS)}")
         if not found & {"response", "responses"}:
             raise ConfigError("a service request shows no candidate: it needs the slot {response} or {responses}")
+
+
+def endpoint_from(data: Mapping[str, Any]) -> Endpoint:
+    """An endpoint from a configuration file's mapping: ``url``, ``request`` (the body as a mapping), ``key_header``,
+    ``key_prefix``, ``max_calls``, and any model setting (``key_env``, ``rpm``, ``timeout``, ...) beside them."""
+    own = {f.name for f in fields(Endpoint)} - {"settings"}
+    if missing := {"url", "request"} - set(data):
+        raise ConfigError(f"a service needs {' and '.join(sorted(missing))}")
+    given = {k: v for k, v in data.items() if k in own}
+    if not isinstance(given["request"], str):
+        given["request"] = canonical(given["request"])
+    settings = settings_from({k: v for k, v in data.items() if k not in own}, POLITE)
+    return Endpoint(settings=settings, **given)
 
 
 def _strings(value: Any) -> list[str]:
