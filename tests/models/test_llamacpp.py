@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from robustjudge.errors import ConfigError
+from robustjudge.errors import ConfigError, UnknownName
 from robustjudge.models import pull
 from robustjudge.models.llamacpp import LlamaCpp
 from robustjudge.nouns import Call, Completion, LabelCall, Message, Sampling, Text, Weights, message
@@ -57,6 +57,8 @@ def expected(weights: Weights) -> float:
 def test_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="there is no file"):
         LlamaCpp(str(tmp_path / "none.gguf"))
+    with pytest.raises(UnknownName, match="smollm2"):
+        LlamaCpp("smolm2")
 
 
 @pytest.mark.model

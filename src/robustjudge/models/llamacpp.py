@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from robustjudge import door
-from robustjudge.errors import ConfigError
+from robustjudge.errors import ConfigError, UnknownName
 from robustjudge.models import trie
 from robustjudge.models.control import neutral
 from robustjudge.models.gguf import header
@@ -23,14 +23,17 @@ from robustjudge.nouns import Access, Call, Completion, LabelCall, Sampling, Tok
 from robustjudge.spec import digest
 
 R = TypeVar("R")
+PULLED = tuple(name for name, packed in MODELS.items() if packed.model.endswith(".gguf"))
+"""Names that stand for a pulled model."""
 CONTEXT = 4096
+"""Context in tokens unless told otherwise."""
 ROLES = frozenset({"system", "user", "assistant"})
 
 
 class LlamaCpp:
     """One GGUF model on this machine's CPU, loaded at its first call.
 
-    ``model`` is a name of :data:`~robustjudge.models.pull.MODELS` or the path of a GGUF file.  ``context`` in tokens
+    ``model`` is one of :data:`PULLED` or the path of a GGUF file.  ``context`` in tokens
     is capped by what the model was trained on; a prompt that does not leave room for ``max_tokens`` is answered with
     status ``error``, reason ``context_overflow``, before anything is computed.  Calls run singly on one thread with
     ``threads`` (default: one less than the processors, at least 1); ``concurrency`` is how many may wait, so that
@@ -46,8 +49,10 @@ class LlamaCpp:
 
     def __init__(self, model: str, *, context: int = CONTEXT, threads: int = 0) -> None:
         self.name = f"llamacpp/{model}"
-        self.path = model_path(model) if model in MODELS else Path(model).expanduser()
+        self.path = model_path(model) if model in PULLED else Path(model).expanduser()
         if not self.path.is_file():
+            if not model.endswith(".gguf") and "/" not in model:
+                raise UnknownName("local model (or path of a .gguf file)", model, PULLED)
             raise ConfigError(f"llamacpp/{model}: there is no file {self.path}")
         self._header = header(self.path)
         if not self._header.chat_template:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from robustjudge.errors import ConfigError
@@ -14,6 +15,7 @@ from robustjudge.nouns import Case
 from robustjudge.spec import digest, register
 
 
+@lru_cache(maxsize=1024)
 def stem(text: str) -> str:
     """A key of a text that spacing, invisible characters, width forms and escaping backslashes do not change."""
     folded = unicodedata.normalize("NFKC", text)

@@ -6,6 +6,7 @@ The rules are about form, in English, German and Chinese; they know no payload. 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _FLAGS = re.IGNORECASE
 _VERB = (
@@ -78,6 +79,7 @@ def dictated(text: str) -> bool:
     return bool(_DICTATED.search(text) or _MARKED.search(text))
 
 
+@lru_cache(maxsize=1024)
 def plea(text: str) -> bool:
     """The text asks for, or dictates, its own verdict."""
     return dictated(text) or any(imperative(s) for s in sentences(text))

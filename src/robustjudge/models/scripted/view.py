@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
 from string import ascii_uppercase
 
 from robustjudge.nouns import Message, Text
@@ -18,6 +20,8 @@ _RANGE = re.compile(
     r"(?:between|from)?\s*(-?\d+(?:\.\d+)?)\s*(?:-|–|—|to|and|through|bis|到|至)\s*(-?\d+(?:\.\d+)?)", re.IGNORECASE
 )
 _CUE = re.compile(r"verdict|score|scale|rate|rating|grade|point|mark|note|punkt|分", re.IGNORECASE)
+_CODE = re.compile(r"\b[0-9a-f]{16}\b")
+"""The per-request code of a fence mark."""
 _JSON_KEY = re.compile(r'"(score|verdict|rating|grade|winner|best|answer|choice|label)"\s*:', re.IGNORECASE)
 _LISTED = re.compile(r"<answer> stands for one of: ([^.\n]+)")
 _PAIRS = (("FAILURE", "SUCCESS"), ("no", "yes"), ("incorrect", "correct"), ("fail", "pass"))
@@ -96,8 +100,8 @@ def look(
         after = tuple(_trusted_run(parts[i + 1 :], backwards=False) for i in places)
     else:  # a prompt without candidate fields: whatever the user's turn says is what is judged
         candidates, before, after = (messages[-1].text if messages else "",), ("",), ("",)
-    allowed = labels or _labels(trusted, len(candidates), low, high)
-    offered = tie or ("TIE" if len(candidates) > 1 and re.search(r"\bTIE\b", trusted) else "")
+    asked, offered, form = _asked(_CODE.sub("", trusted), len(candidates), low, high)
+    allowed, offered = labels or asked, tie or offered
     return View(
         candidates=candidates,
         before=before,
@@ -107,7 +111,7 @@ def look(
         text="\x1e".join(f"{m.role}\x1f{m.text}" for m in messages),
         labels=tuple(x for x in allowed if x != offered),
         tie=offered,
-        form=_form(trusted, allowed),
+        form=form,
         replica=replica,
     )
 
@@ -120,6 +124,13 @@ def _trusted_run(parts: list[Text], *, backwards: bool) -> str:
             break
         run.append(part.text)
     return "".join(run[::-1] if backwards else run)
+
+
+@lru_cache(maxsize=1024)
+def _asked(trusted: str, n: int, low: float | None, high: float | None) -> tuple[tuple[str, ...], str, str]:
+    """(labels, tie label, form of the verdict line) that trusted text asks for."""
+    labels = _labels(trusted, n, low, high)
+    return labels, "TIE" if n > 1 and re.search(r"\bTIE\b", trusted) else "", _form(trusted, labels)
 
 
 def _labels(trusted: str, n: int, low: float | None, high: float | None) -> tuple[str, ...]:
@@ -146,7 +157,7 @@ def _range(trusted: str) -> tuple[float, float] | None:
     """The declared score range: right after the last word VERDICT, else on a line that speaks of scoring."""
     at = trusted.rfind("VERDICT")
     nearby = [trusted[at : at + 250]] if at >= 0 else []
-    for stretch in (*nearby, *(line for line in trusted.splitlines() if _CUE.search(line))):
+    for stretch in chain(nearby, (line for line in trusted.splitlines() if _CUE.search(line))):
         for match in _RANGE.finditer(stretch):
             low, high = float(match[1]), float(match[2])
             if low < high <= 1000:
