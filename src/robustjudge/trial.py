@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from robustjudge.asks import Complete, Losses, Measure, Odds, Rate, Sample, Score, Spell, Swaps, Write
+from robustjudge.asks import Complete, Losses, Measure, Odds, Rate, Sample, Score, Spell, Surprise, Swaps, Write
 from robustjudge.attacks.base import Attack, Exhausted, NoCandidate
 from robustjudge.errors import Incomplete
 from robustjudge.judges import Judge
@@ -206,9 +206,11 @@ class Oracle:
                 return await swaps(self.bind(objective), suffix, k)
             case Write(prompts):
                 return await self.write(ask, prompts[: self.meter.fit("writes", len(prompts))])
+            case Rate(candidates) if not cell.evaluator:
+                return tuple(None for _ in candidates)
             case Rate(candidates):
                 return await Measure(cell.evaluator, cell.case, candidates)
-            case Spell(model="") | Sample(model=""):
+            case Spell(model="") | Sample(model="") | Surprise(model=""):
                 return await replace(ask, model=model_of(self.bind(Objective())))
             case _:
                 return await ask
