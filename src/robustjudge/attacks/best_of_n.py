@@ -71,7 +71,9 @@ class BestOfN(Plugin):
         return cls(**{"tries": 16, **changes})  # type: ignore[arg-type]
 
     def ceiling(self) -> Budget:
-        return Budget(self.tries, 0, 0, 0)
+        within = self.inner.ceiling()
+        queries = None if within.queries is None else self.tries + within.queries
+        return Budget(queries, within.writes, within.losses, within.gradients)
 
     async def __call__(self, case: Case) -> str:
         parts = split(case.response, await self.inner(case))

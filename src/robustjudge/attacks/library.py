@@ -13,6 +13,7 @@ from robustjudge.attacks.base import Attack, Plugin, Target
 from robustjudge.attacks.controls import HonestRewrite, Identity, Neutral, RandomSuffix, Shuffled
 from robustjudge.attacks.plain import Empty, LongSuffix, OneWord, RepeatedList, Repetition, grid
 from robustjudge.attacks.probes import ControlTokens, PlaceholderInjection, VerdictSpoof
+from robustjudge.attacks.replay import Replay as Replay
 from robustjudge.attacks.text import TextAttack
 from robustjudge.errors import ConfigError, UnknownName
 

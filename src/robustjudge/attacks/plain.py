@@ -9,7 +9,7 @@ from robustjudge import spec
 from robustjudge.attacks.base import Channel, NoCandidate, Plugin, comment_mark, is_code, language_of
 from robustjudge.attacks.filler import FILLERS, filler as neutral_text
 from robustjudge.errors import ConfigError, UnknownName
-from robustjudge.nouns import Access, Case, Severity
+from robustjudge.nouns import Access, Budget, Case, Severity
 
 _EMPTY = {"empty": "", "whitespace": " \n ", "dot": ".", "na": "N/A"}
 
@@ -144,6 +144,13 @@ class LongSuffix(Plugin):
     @property
     def access(self) -> Access:
         return self.core.access if self.core else Access.NONE
+
+    @property
+    def writes(self) -> bool:
+        return bool(self.core and self.core.writes)
+
+    def ceiling(self) -> Budget:
+        return self.core.ceiling() if self.core else super().ceiling()
 
     async def __call__(self, case: Case) -> str:
         core = await self.core(case) if self.core else case.response

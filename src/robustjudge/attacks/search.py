@@ -16,17 +16,28 @@ if TYPE_CHECKING:
     from robustjudge.objective import Objective
 
 
+FLOOR = -745.0
+"""The log of the smallest positive float: the log-odds of something that never happens."""
+
+
 @spec.register("provenance")
 @dataclass(frozen=True)
 class Provenance:
-    """Where a fitted string comes from: training cases, objective in words, random seed, queries spent, and the best
-    worth (or loss, when the objective says so) after each round."""
+    """Where a searched string comes from: training cases, objective in words, random seed, queries spent, the model or
+    judge that answered (``surrogate``, filled in by whoever ran the search), and the best worth after each round.
+
+    A worth that is unknown (no usable answer) is kept as ``FLOOR``, so that the record is plain JSON.
+    """
 
     cases: tuple[str, ...] = ()
     objective: str = ""
     seed: int = 0
     queries: int = 0
     trace: tuple[float, ...] = ()
+    surrogate: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "trace", tuple(max(w, FLOOR) for w in self.trace))
 
 
 @dataclass

@@ -1,0 +1,97 @@
+"""Fitted and searched attacks are plain specs that replay elsewhere; third-party attacks come in by entry point."""
+
+import json
+import subprocess
+import sys
+from math import inf
+
+import pytest
+
+from robustjudge import spec
+from robustjudge.asks import Odds
+from robustjudge.attacks import library
+from robustjudge.attacks.base import NoCandidate, Target
+from robustjudge.attacks.best_of_n import BestOfN
+from robustjudge.attacks.cheating import Cheating
+from robustjudge.attacks.greedy import Greedy
+from robustjudge.attacks.plain import LongSuffix
+from robustjudge.attacks.random_search import RandomSearch
+from robustjudge.attacks.replay import Replay
+from robustjudge.attacks.search import FLOOR, Provenance
+from robustjudge.attacks.text import TextAttack
+from robustjudge.attacks.tree import Tap
+from robustjudge.errors import ConfigError
+from robustjudge.nouns import Access, Case, Feedback
+from robustjudge.steps import run
+
+CASES = tuple(Case(f"t{i}", f"task {i}", f"answer {i}") for i in range(3))
+
+
+def longer(ask):
+    assert isinstance(ask, Odds)
+    return tuple(
+        Feedback(len(c) / 100 - 9, "unparsed" if ask.objective.case.id == "t1" else "ok") for c in ask.candidates
+    )
+
+
+@pytest.mark.parametrize("attack", [Cheating.quick(), Greedy.quick(), RandomSearch.quick()], ids=lambda a: a.name)
+def test_a_fitted_attack_is_plain_json_with_its_provenance(attack) -> None:
+    fitted = run(attack.fit(CASES[:2]), longer)
+    written = json.loads(spec.canonical(spec.dump(fitted)))
+    assert spec.load(written) == fitted and spec.key(fitted) != spec.key(attack)
+    assert written["provenance"]["cases"] == ["t0", "t1"] and written["provenance"]["queries"] > 0
+
+
+def test_unknown_worth_is_floored_in_the_record() -> None:
+    assert Provenance(trace=(-inf, 1.0)).trace == (FLOOR, 1.0)
+
+
+def test_replay_deploys_kept_texts_without_access() -> None:
+    again = spec.load(spec.dump(Replay("O5", (("t0", "answer 0 zinc"),), provenance=Provenance(surrogate="hf/x"))))
+    assert again.access == Access.NONE and run(again(CASES[0]), None) == "answer 0 zinc"
+    with pytest.raises(NoCandidate):
+        run(again(CASES[1]), None)
+    with pytest.raises(ConfigError):
+        Replay("O5", (), via="left")  # type: ignore[arg-type]
+
+
+def test_wrapped_attacks_carry_access_and_ceiling() -> None:
+    inner = Tap.quick(rules=True)
+    wrapped = BestOfN.quick(inner=inner)
+    assert wrapped.access == Access.SCORE and wrapped.ceiling().queries == 16 + 4
+    assert LongSuffix(64, core=inner).ceiling() == inner.ceiling() and LongSuffix(64).access == Access.NONE
+    target = Target("pairwise")
+    assert wrapped.bound(target).inner.target == target  # type: ignore[attr-defined]
+
+
+class Point:
+    def __init__(self, name: str, maker) -> None:
+        self.name, self.value, self.maker = name, "other_package:maker", maker
+
+    def load(self):
+        return self.maker
+
+
+def test_third_party_attacks_come_in_by_entry_point_and_collisions_name_both(monkeypatch) -> None:
+    def maker(target, seed, quick):
+        return TextAttack("H1", seed=seed, target=target)
+
+    for name, fits in (("mine", True), ("H1", False)):
+        monkeypatch.setattr(library.metadata, "entry_points", lambda group, name=name: [Point(name, maker)])
+        library._makers.cache_clear()
+        if fits:
+            assert library.attack("mine", seed=2) == TextAttack("H1", seed=2) and "mine" in library.attack_names()
+        else:
+            with pytest.raises(ConfigError, match=r"H1.*other_package"):
+                library.attack("H1")
+    monkeypatch.undo()
+    library._makers.cache_clear()
+
+
+def test_importing_the_library_stays_light() -> None:
+    code = (
+        "import sys, robustjudge.attacks.library as l; l.attack('O5');"
+        "print([m for m in ('numpy', 'torch', 'asyncio', 'pydantic', 'aiohttp') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
