@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+import time
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -12,7 +13,16 @@ from hypothesis import given, settings, strategies as st
 from robustjudge import spec
 from robustjudge.errors import ConfigError, NotComparable, UnknownName
 from robustjudge.nouns import Case
-from robustjudge.quality import Rating, change, default_evaluator, evaluator, evaluator_names, rate
+from robustjudge.quality import (
+    Rating,
+    answers,
+    change,
+    consistency,
+    default_evaluator,
+    evaluator,
+    evaluator_names,
+    rate,
+)
 from robustjudge.quality.base import rated, unknown
 
 KINDS = {
@@ -112,6 +122,26 @@ def test_any_text_gives_a_rating_in_range_twice_the_same(name: str, reference: s
     assert isinstance(got, Rating) and got == rate(name, asked, text)
     assert (got.value is None) == bool(got.reason)
     assert got.value is None or 0.0 <= got.value <= 1.0
+
+
+HUGE = {
+    "boxes": "\\boxed{" * 40_000 + "}" * 40_000,
+    "stars": "** " * 100_000,
+    "digits": "1" * 300_000,
+    "blanks": "a" + " " * 300_000,
+    "cues": "answer " + "-" * 300_000,
+    "words": "yes, " * 60_000,
+}
+
+
+@pytest.mark.parametrize("text", HUGE.values(), ids=HUGE.keys())
+def test_hostile_text_of_300_kb_is_read_in_linear_time(text: str) -> None:
+    tasks = ("\\boxed{}", "exactly 3 digits", "five times", "yes or no", "***N*** digit", "a single integer", "?")
+    began = time.perf_counter()
+    for task in tasks:
+        answers.extract(task, text)
+        consistency.conclusion(task, text)
+    assert time.perf_counter() - began < 10.0
 
 
 def test_lone_surrogates_are_rated_not_raised() -> None:

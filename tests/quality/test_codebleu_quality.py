@@ -93,6 +93,15 @@ def test_b087_a_fresh_python_install_works() -> None:
     assert rate("codebleu", case(PROGRAM), PROGRAM).value == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("hostile", ["f(" * 10_000 + ")" * 10_000, "[" * 9_000, "x = 1\n" * 60_000])
+def test_hostile_size_and_nesting_are_unknown_and_never_end_the_process(hostile: str) -> None:
+    """Without the guard the first of these is a segmentation fault inside the package."""
+    got = rate("codebleu", case(PROGRAM), hostile)
+    assert got.value is None or got.value < 0.3
+    if hostile[0] != "[":
+        assert "longer than" in got.reason or "nested more" in got.reason
+
+
 SEEDED = """
 from robustjudge.quality.codebleu import dataflow
 a = (

@@ -7,6 +7,7 @@ import stat
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -117,7 +118,7 @@ def test_threads_share_one_worker(script: Path) -> None:
 
 
 @pytest.fixture
-def bleurt(script: Path, tmp_path: Path) -> Bleurt:
+def bleurt(script: Path, tmp_path: Path) -> Iterator[Bleurt]:
     """A "Python" that runs the fake script in place of the real worker, and a folder that looks like weights."""
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{script}"\n', encoding="utf-8")

@@ -49,6 +49,9 @@ _MARK = re.compile(
     r"\\(?:textbf|text|mathrm|mathbf)\s*\{\s*\(?([A-J])\)\s*~?\s*\}"
     r"|(?:(?<=[\s$])|^)\(([A-J])\)|(?:^|\n)[ \t]*([A-J])[.):][ \t]"
 )
+_LONGEST = 2000
+"""Characters of a boxed answer; nested boxes around a whole text are not answers (and would cost quadratic time)."""
+_BRACE = re.compile(r"\\f?boxed\s{0,4}\{|\\[\\{}]|[{}]")  # an escaped brace is matched so as not to count
 _OPTION_END = re.compile(r"\\qquad|\n|\$ If|If you cannot")
 
 
@@ -76,19 +79,18 @@ def options(question: str) -> dict[str, str]:
 
 
 def boxed(text: str) -> list[tuple[str, int, int]]:
-    """Content and span of every ``\\boxed{...}`` whose braces balance, in order."""
+    """Content and span of every ``\\boxed{...}`` whose braces balance, in order of their start; one pass."""
+    opened: list[tuple[int, bool]] = []
     out = []
-    for start in re.finditer(r"\\f?boxed\s*\{", text):
-        depth, at = 1, start.end()
-        while at < len(text) and depth:
-            if text[at] == "\\":
-                at += 1  # an escaped brace is not a brace
-            elif text[at] in "{}":
-                depth += 1 if text[at] == "{" else -1
-            at += 1
-        if depth == 0 and text[start.end() : at - 1].strip():
-            out.append((text[start.end() : at - 1], start.end(), at - 1))
-    return out
+    for brace in _BRACE.finditer(text):
+        token = brace[0]
+        if token == "}" and opened:
+            start, is_box = opened.pop()
+            if is_box and brace.start() - start <= _LONGEST and (content := text[start : brace.start()]).strip():
+                out.append((content, start, brace.start()))
+        elif token.endswith("{") and token != "\\{":
+            opened.append((brace.end(), len(token) > 1))
+    return sorted(out, key=lambda found: found[1])
 
 
 def _last(pattern: re.Pattern[str], text: str) -> tuple[str, int, int] | None:

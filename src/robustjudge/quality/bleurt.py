@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -30,6 +31,7 @@ CHECKPOINT, PYTHON = "ROBUSTJUDGE_BLEURT_CHECKPOINT", "ROBUSTJUDGE_BLEURT_PYTHON
 REQUIREMENTS = ("bleurt-pytorch==0.0.1", "transformers==4.46.3", "torch==2.13.0", "sentencepiece>=0.2,<0.3", "numpy")
 """What the worker's environment holds; the versions the worker was tested with."""
 
+_STARTING = threading.Lock()
 _SCRIPT = Path(__file__).with_name("bleurt_worker.py")
 
 
@@ -74,6 +76,10 @@ class Bleurt(Evaluator):
     )
 
     def _worker(self) -> Worker:
+        with _STARTING:
+            return self._made()
+
+    def _made(self) -> Worker:
         if not self._workers:
             checkpoint = self.checkpoint or os.environ.get(CHECKPOINT, "")
             python = self.python or os.environ.get(PYTHON, "")

@@ -70,6 +70,29 @@ def _parser(language: str) -> Any:
     return parser
 
 
+LONGEST, DEEPEST = 50_000, 300
+"""Characters and nesting of a text that is still scored.  The package recurses in C over the syntax tree: ten thousand
+open brackets, which any attacked text may hold, would end the whole process."""
+
+
+def unfit(code: str, language: str) -> str:
+    """Why ``code`` cannot be scored (empty when it can): too long or nested too deeply."""
+    if len(code) > LONGEST:
+        return f"longer than {LONGEST} characters"
+    cursor = _parser(language).parse(code.encode()).walk()
+    depth = 0
+    while True:  # a walk without recursion
+        if cursor.goto_first_child():
+            depth += 1
+            if depth > DEEPEST:
+                return f"nested more than {DEEPEST} levels deep"
+            continue
+        while not cursor.goto_next_sibling():
+            if not cursor.goto_parent():
+                return ""
+            depth -= 1
+
+
 def parses(code: str, language: str) -> bool:
     """Whether ``code`` is without syntax error in ``language`` (a name of :data:`LANGUAGES`' values)."""
     return not _parser(language).parse(code.encode()).root_node.has_error
@@ -151,6 +174,9 @@ class CodeBleu(Evaluator):
         if language is None:
             return unknown(self.name, "the language of the code is not one of python, c, c++, c#, java, go")
         reference, text = tidy(case.reference), tidy(text)
+        for what, code in (("reference", reference), ("text", text)):
+            if why := unfit(code, language):
+                return unknown(self.name, f"the {what} is {why}")
         if not parses(reference, language):
             return unknown(self.name, f"the reference does not parse as {language}")
         scores = _package(reference, text, language)

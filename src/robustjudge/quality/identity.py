@@ -166,7 +166,7 @@ def _value(tokens: list[str], point: Mapping[str, complex]) -> complex | None:
         value = reader.sum()
         if reader.peek():
             return None
-    except (_NotAFormula, ArithmeticError, ValueError):
+    except (_NotAFormula, ArithmeticError, ValueError, RecursionError):
         return None
     return value if cmath.isfinite(value) else None
 

@@ -104,6 +104,7 @@ class Worker:
                 encoding="utf-8",
                 errors="replace",
                 env=self._env,
+                start_new_session=True,  # Ctrl-C is ours to handle: the worker ends when its input ends
             )
         except OSError as fault:
             raise WorkerFault(f"failed: {self._command[0]} cannot be started ({fault.strerror})") from fault
