@@ -27,14 +27,15 @@ def expected_score(tokens: tuple[TokenOdds, ...], reading: Reading, scale: Scale
     text = "".join(t.token for t in tokens)
     if not text.startswith(reading.raw[:end]):
         return None, "the tokens do not spell the reply", 0.0
+    said = reading.value if scale.numeric else float(scale.labels.index(str(reading.value)))
     at, spot = 0, None
-    for token in tokens:  # the last token in the span that itself spells the value
+    for token in tokens:  # the last token in the span that itself spells the whole value
         stop = at + len(token.token)
-        if stop > start and at < end and _worth(token.token, scale) is not None:
+        if stop > start and at < end and _worth(token.token, scale) == said:
             spot = token
         at = stop
     if spot is None:
-        return None, "no token of the verdict is a declared value (a value of several tokens is not weighed)", 0.0
+        return None, "the verdict is spelled by several tokens, which are not weighed", 0.0
     seen = dict(spot.top)
     seen.setdefault(spot.token, spot.logprob)
     weights: dict[float, float] = {}
