@@ -85,10 +85,14 @@ class Prompted:
 
 
 def verdict_grammar(readout: Readout) -> str:
-    """A GBNF grammar that admits exactly the verdict line with one declared label."""
+    """A GBNF grammar that admits exactly the verdict line with one declared label, closed by a full stop or line break.
+
+    The closing mark is there for the sake of honesty: where "1" may only go on as "10" or end the whole reply, a model
+    that wanted to write "1." is pushed to "10".
+    """
     options = " | ".join(json.dumps(label) for label in readout.labels)
     lead = f"{json.dumps(readout.lead)} " if readout.lead else ""
-    return f"root ::= {lead}({options})"
+    return f"root ::= {lead}({options}) [.\\n]"
 
 
 def readout_of(scale: Scale, slate: Slate) -> Readout | None:

@@ -41,7 +41,7 @@ def run(
     """Plan and execute; the reports lie in the run folder at the end."""
     from robustjudge.config.build import plan_of, services_of, settings_of, with_limit
     from robustjudge.config.files import read_config
-    from robustjudge.engine.run import Options, execute
+    from robustjudge.run import Options, execute
     from robustjudge.errors import ConfigError
 
     if config is None and Path("robustjudge.yaml").is_file() and not (suite or judge or resume):

@@ -39,7 +39,8 @@ class Options:
     ``root``: where run folders are made.  ``ledger``: the ledger file shared by runs (``None``: none).  ``window``:
     live trials (0: four times the models' concurrency).  ``store``: ``full`` or ``hashes``.  ``models``: settings by
     model name, or ready providers.  ``services``: answerers of :class:`~robustjudge.judges.Service`.
-    ``retry_errors``: run cells again whose row says ``error``.
+    ``retry_errors``: run cells again whose row says ``error``.  ``truth``: known true rates of planted judges, printed
+    beside the measured ones.
     """
 
     root: Path = Path("runs")
@@ -56,6 +57,7 @@ class Options:
     models: Mapping[str, Any] = field(default_factory=dict)
     services: Mapping[str, Any] = field(default_factory=dict)
     config: Mapping[str, Any] = field(default_factory=dict)
+    truth: Mapping[str, Any] = field(default_factory=dict)
     listener: Listener | None = None
 
 
@@ -288,6 +290,7 @@ def _write_manifest(
         "threats": [dump(t) for t in plan.threats],
         "seeds": list(plan.seeds),
         "evaluators": dict(plan.evaluators),
+        "truth": dict(options.truth) or old.get("truth", {}),
         "ledger_mode": options.mode,
         "counts": {
             "rows": tally.rows,
