@@ -156,6 +156,31 @@ def test_retry_after_is_waited_for_and_never_undercut() -> None:
     assert script.times == [0.0, 7.0]
 
 
+def test_a_retry_goes_before_those_who_wait_for_their_first_try() -> None:
+    async def main() -> list[float]:
+        limits = limiter(ceiling=1, draw=lambda: 0.0)
+        failing = Script(fault("transport"), latency=1.0)
+        await asyncio.gather(limits.send(failing), *(limits.send(Script(latency=1.0)) for _ in range(20)))
+        return failing.times
+
+    first, second = run(main())
+    assert second - first <= 2.0
+
+
+def test_a_success_sent_before_the_rate_limit_proves_nothing() -> None:
+    async def main() -> list[float]:
+        limits = limiter(draw=lambda: 0.0)
+        limits.window, limits._probed = 16.0, True
+        earlier = asyncio.create_task(limits.send(Script(latency=5.0)))
+        await asyncio.sleep(1.0)
+        turned_away = Script(fault("http_429", slow=True))
+        await limits.send(turned_away)
+        await earlier
+        return turned_away.times
+
+    assert run(main()) == [1.0, 11.0]
+
+
 def test_successes_of_others_never_shorten_a_retry_after() -> None:
     async def main() -> list[float]:
         limits = limiter(draw=lambda: 0.0)

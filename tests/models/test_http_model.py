@@ -107,6 +107,18 @@ def test_a_grammar_is_for_local_models_and_is_noted() -> None:
     assert done.notes == ("grammar_not_applied",)
 
 
+def test_calls_in_flight_share_one_lesson() -> None:
+    with StrictServer(refuses=("seed",), latency=0.05) as server:
+
+        async def use(m: Any) -> list[Completion]:
+            await m.complete(call())  # teaches nothing: it has no seed
+            return await asyncio.gather(*(m.complete(call(seed=i)) for i in range(5)))
+
+        done = ask(http_model(server.url), use)
+        assert len(server.requests) == 1 + 5 + 5
+    assert {(c.status, c.notes) for c in done} == {("ok", ("seed_not_applied",))}
+
+
 def test_B045_system_text_is_merged_once_into_the_first_user_turn() -> None:
     conversation = Call(
         "openai/m",

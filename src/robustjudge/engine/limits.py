@@ -326,11 +326,6 @@ class Limiter:
     def _stop(self, result: Attempt) -> None:
         said = next((n.removeprefix("provider: ") for n in result.completion.notes if n.startswith("provider: ")), "")
         self._quota = f"the account has no quota left{f' ({said})' if said else ''}; nothing more was sent"
-        while self._queue:  # those who wait learn it without sending anything
-            place = self._queue.popleft()
-            if not place.done():
-                self._in_flight += 1
-                place.set_result(None)
 
     def _fault(self, kind: str, attempt: int) -> None:
         self.counters.faults[kind] = self.counters.faults.get(kind, 0) + 1
