@@ -91,6 +91,9 @@ def test_draws_depend_on_seed_text_and_replica_only() -> None:
     assert first == [verdict(noisy, prompt("x"), f"clean/{i}") for i in range(40)]
     assert len(set(first)) > 4
     assert first != [verdict(noisy, prompt("x"), f"identity/{i}") for i in range(40)]
+    both_ways = (prompt("x", "y"), prompt("y", "x"))
+    flips = [[verdict(j, m, f"clean/{i}") for m in both_ways for i in range(20)] for j in (noisy, scripted.Obedient())]
+    assert flips[0] != flips[1], "two judges do not share their coin"
     assert first != [verdict(scripted.Noisy(seed=1), prompt("x"), f"clean/{i}") for i in range(40)]
 
 

@@ -7,6 +7,7 @@ exactly (:mod:`robustjudge.models.scripted.truth`), and label probabilities agre
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 from math import floor, log
 from typing import Any, ClassVar, Literal
 from urllib.parse import quote
@@ -42,8 +43,8 @@ class Scripted:
     """Base of the scripted judges: subclasses define :meth:`merit`, or :meth:`outcomes` whole.
 
     ``seed`` moves every draw.  ``low``, ``high`` and ``labels`` (worst first) replace the answers that would be read
-    from the trusted part of the prompt.  Draws depend on seed, rendered text and replica name alone, so a replay is
-    equal and a repeat under another replica is independent.
+    from the trusted part of the prompt.  Draws depend on the judge's name, seed, rendered text and replica name alone,
+    so a replay is equal, and another replica or another judge is independent.
     """
 
     seed: int = 0
@@ -84,7 +85,7 @@ class Scripted:
 
     # ------------------------------------------------------------------ the provider face
 
-    @property
+    @cached_property
     def name(self) -> str:
         """``scripted/<kind>`` with the settings that differ from the defaults, so that ledger keys never collide."""
         settings = []
@@ -95,7 +96,7 @@ class Scripted:
         kind = name_of(self)
         return f"{kind}?{'&'.join(settings)}" if settings else kind
 
-    @property
+    @cached_property
     def identity(self) -> str:
         """Name and version of the rules: what the ledger tells models apart by."""
         return f"{self.name}\n{RULES}"
@@ -107,7 +108,7 @@ class Scripted:
     async def complete(self, call: Call) -> Completion:
         """Draw one outcome and say it; never raises for what a judge may do."""
         view = self.look(call)
-        return self.say(view, draw(self.outcomes(view), view.chance(self.seed)))
+        return self.say(view, draw(self.outcomes(view), view.chance(self.seed, self.name)))
 
     def say(self, view: View, outcome: Outcome) -> Completion:
         """The completion that carries ``outcome``."""

@@ -72,9 +72,9 @@ class View:
             return self.form.replace("{}", label if _is_number(label) else json.dumps(label))
         return self.form.replace("{}", label)
 
-    def chance(self, seed: int, purpose: str = "verdict") -> float:
-        """A number in [0, 1) fixed by seed, rendered text, replica name and purpose: the only randomness there is."""
-        return int(digest(str(seed), purpose, self.replica, self.text)[:13], 16) / 16.0**13
+    def chance(self, seed: int, judge: str) -> float:
+        """A number in [0, 1) fixed by seed, judge, rendered text and replica name: the only randomness there is."""
+        return int(digest(str(seed), judge, self.replica, self.text)[:13], 16) / 16.0**13
 
 
 def look(
