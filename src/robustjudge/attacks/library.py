@@ -11,6 +11,7 @@ from inspect import signature
 from robustjudge.attacks import packs
 from robustjudge.attacks.base import Attack, Plugin, Target
 from robustjudge.attacks.controls import HonestRewrite, Identity, Neutral, RandomSuffix, Shuffled
+from robustjudge.attacks.grammar import Composed, screen
 from robustjudge.attacks.plain import Empty, LongSuffix, OneWord, RepeatedList, Repetition, grid
 from robustjudge.attacks.probes import ControlTokens, PlaceholderInjection, VerdictSpoof
 from robustjudge.attacks.replay import Replay as Replay
@@ -94,6 +95,9 @@ _PLAIN: Mapping[str, Callable[..., Attack]] = {
     "E7": lambda target, seed, quick, variant="": VerdictSpoof(variant or "all", seed=seed, target=target),
     "E10": _long,
     "E11": lambda target, seed, quick, variant="": ControlTokens(variant or "all", target=target),
+    "composed": lambda target, seed, quick, variant="rationale+request+ignore+dictate": Composed(
+        tuple(f for f in variant.split("+") if f != "nothing"), seed, target
+    ),
     "identity": lambda target, seed, quick: Identity(),
     "neutral": _control(Neutral),
     "shuffled_payload": _control(Shuffled),
@@ -155,6 +159,15 @@ def attack(name: str, target: Target | None = None, seed: int = 0, *, quick: boo
         raise ConfigError(f"{name!r}: the variant of {head} must be a number") from None
 
 
+def sweep(name: str, target: Target | None = None) -> tuple[TextAttack, ...]:
+    """Every wording of a text attack at every place around the response: the sweep that no single wording replaces."""
+    here = packs.pack(canonical(name).partition("/")[0])
+    given = target or Target()
+    count = len(here.paraphrases("en", given.protocol))
+    places = ("append", "prefix", "middle") if here.placement in ("append", "prefix", "middle") else ("",)
+    return tuple(TextAttack(here.id, i, placement=p, target=given) for i in range(count) for p in places)
+
+
 def attack_names() -> tuple[str, ...]:
     """Canonical names of every attack and control, sorted."""
     added = {i for i in packs.pack_ids() if packs.pack(i).family != "part"}
@@ -174,6 +187,7 @@ def _suites() -> Mapping[str, tuple[str, ...]]:
         "length_exploitation": LENGTH,
         "format_hacking": FORMAT,
         "playbook": tuple(dict.fromkeys((*STYLE, *LENGTH, *FORMAT))),
+        "grammar": tuple(run.name for run in screen()),
         "probes": ("E6", "E7", "E11"),
         "controls": ("identity", "neutral", "shuffled_payload", "random_suffix"),
     }
