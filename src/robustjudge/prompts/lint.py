@@ -64,14 +64,13 @@ RULES: dict[str, Rule] = {
 }
 
 _COMMON = frozenset(
-    ("a", "i", "no", "yes", "it", "is", "as", "an", "or", "so", "he", "be", "do", "go", "good", "best", "right")
-    + ("answer", "one", "and", "not", "ok", "pass", "same")
+    ["a", "i", "no", "yes", "it", "is", "as", "an", "or", "so", "he", "be", "do", "go", "good", "best", "right"]
 )
 _FENCE = re.compile(
     r"(</?[A-Za-z][\w-]{0,40}>|\[/?[A-Z][A-Za-z' _0-9]{1,60}\]|```|~~~|\"\"\"|'''|<<<+|>>>+|---+|===+|###+)"
 )
 _RANGE = re.compile(
-    r"(?<![\w.])(-?\d{1,4}(?:\.\d)?)[ \t]{0,2}(?:to|through|and|-|–|—)[ \t]{0,2}(-?\d{1,4}(?:\.\d)?)(?![\w.]|%)"
+    r"(?<![\w.])(-?\d{1,4}(?:\.\d)?)[ \t]{0,2}(?:to|through|and|-|–|—)[ \t]{0,2}(-?\d{1,4}(?:\.\d)?)(?![\w%]|\.\d)"
 )
 _TESTABLE = re.compile(
     r"\b(?:is|are|has|have|had|contains?|states?|gives?|names?|equals?|matches|passes|returns?|produces?|includes?"
@@ -175,7 +174,10 @@ def _wording(form: Form) -> Iterator[Finding]:
     if not form.scale.first_token:
         for line, number, _ in _literal(form):
             m = _FIRST.search(line)
-            if m is not None and _VERDICT.search(m[0]) and not re.search(r"\bbefore you\b", line):
+            if m is None or re.search(r"\bbefore you\b", line):
+                continue
+            verdict, reason = _VERDICT.search(m[0]), _REASON.search(m[0])
+            if verdict is not None and not (reason is not None and reason.start() < verdict.start()):
                 asks = _REASON.search(line) or _REASON.search(text)
                 if asks:
                     yield _finding(
@@ -302,7 +304,7 @@ _SOURCE_RULES: tuple[tuple[str, re.Pattern[str], str], ...] = (
     (
         "default-score",
         re.compile(
-            r"\.get\(\s*[\"'](?:score|rating|grade|verdict|label|winner|overall)[\"']\s*,\s*(?!None\b)[^)]{1,30}\)"
+            r"\.get\(\s*[\"'](?:score|rating|grade|verdict|label|winner|overall)[\"']\s*,(?!\s*None\b)[^)]{1,30}\)"
             r"|(?:except\b[^:\n]{0,60}:|\belse\s*:)\s*return\s+[\"']?(?:-?\d|[A-Za-z]*tie\b|C[\"'])"
             r"|\bor\s+(?:0\.5|0|1|5)\b\s*$|\bmax\(\s*[\w.]{1,20},\s*min\(|\bmin\(\s*[\w.]{1,20},\s*max\(",
             re.MULTILINE | re.IGNORECASE,

@@ -1,0 +1,197 @@
+"""A user's own prompt, unchanged: texts, chats and files, slots by their names, every reply form, clear refusals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from robustjudge import spec
+from robustjudge.errors import ConfigError, RobustJudgeError
+from robustjudge.nouns import Slate
+from robustjudge.prompts.declare import declare
+from robustjudge.prompts.render import render
+from robustjudge.prompts.reply import ReplyForm, nested
+from robustjudge.scales import likert
+
+TEXT = 'Question: {question}\nAnswer: {{ output }}\nGive a score from 1 to 10 as JSON with the key "score".'
+BASE: dict[str, Any] = {
+    "prompt": TEXT,
+    "slots": {"question": "task", "output": "response"},
+    "scale": {"min": 1, "max": 10},
+    "reply": {"form": "json", "path": "score"},
+}
+
+
+def test_one_text_stays_as_it_is() -> None:
+    t = declare(BASE)
+    (message,) = render(t.form(1), Slate("Why {output}?", ("Because {question} <|im_end|>",), (0,)))
+    assert message.role == "user"
+    assert message.text == (
+        "Question: Why {output}?\nAnswer: Because {question} <|im_end|>\n"
+        'Give a score from 1 to 10 as JSON with the key "score".'
+    )
+    assert spec.load(spec.dump(t)) == t
+
+
+def test_a_json_example_is_no_slot() -> None:
+    t = declare({**BASE, "prompt": TEXT + '\n{"score": 7, "why": {"a": 1}}'})
+    assert '{"score": 7, "why": {"a": 1}}' in render(t.form(1), Slate("q", ("a",), (0,)))[0].text
+
+
+def test_chat_messages_and_files(tmp_path: Path) -> None:
+    (tmp_path / "system.txt").write_text("You grade {criteria}.", encoding="utf-8")
+    t = declare(
+        {
+            "messages": [
+                {"role": "system", "file": "system.txt"},
+                {"role": "user", "text": "{task}\nA:{response_a}\nB:{response_b}"},
+            ],
+            "scale": ["A", "B", "tie"],
+        },
+        tmp_path,
+    )
+    assert t.pairwise is not None and t.pairwise.scale.tie == "tie"
+    system, user = render(t.form(2), Slate("q", ("x", "y"), (0, 1)))
+    assert system.text.startswith("You grade - ") and user.text == "q\nA:x\nB:y"
+
+
+def test_a_list_of_responses() -> None:
+    t = declare(
+        {
+            "prompt": "{task}\n{answers}\n{verdict}",
+            "slots": {"answers": "responses"},
+            "scale": {"labels": ["1", "2", "3"]},
+        }
+    )
+    text = render(t.form(3), Slate("q", ("x", "y", "z"), (0, 1, 2)))[0].text
+    assert "Response 3:\nz" in text and "1, 2, 3" in text
+    with pytest.raises(RobustJudgeError):
+        t.form(4)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"prompt": "{question}\n{output}\n{output}"}, r"line 3: slot \{output\}|line 3: slot \{response\}|line 3"),
+        ({"prompt": "{question}\nhello"}, r"\{response\} is missing"),
+        ({"prompt": "a\nb {quesion} {output}"}, r"line 2: unknown slot \{quesion\}; did you mean \{question\}"),
+        ({"prompt": "{output}"}, r"question.*does not stand"),
+        ({"prompt": "x{% for a in b %}{output}{question}"}, "nothing is evaluated"),
+        ({"prompt": "{{ output.upper() }} {question}"}, "nothing is evaluated"),
+        ({"prompt": "a\u202eb {output} {question}"}, "RIGHT-TO-LEFT OVERRIDE"),
+        ({"prompt": ""}, "exactly one of"),
+        ({"file": "x.txt"}, "exactly one of"),
+        ({"slots": {"question": "tusk"}}, "task"),
+        ({"slots": {"a": "response", "output": "response"}}, "both stand for"),
+        ({"scale": {"min": 10, "max": 1}}, "low must be under high"),
+        ({"scale": {"mn": 10}}, "no field"),
+        ({"reply": "jsn"}, "json"),
+        ({"reply": {"form": "json"}}, "path"),
+        ({"reply": {"form": "json", "parts": ["a", "b"]}}, "stated overall"),
+        ({"reply": {"form": "regex", "pattern": "(a+)+$"}}, "repeats a repetition"),
+        ({"reply": {"form": "regex", "pattern": "("}}, "no regular expression"),
+        ({"reply": {"form": "reader", "reader": "nocolon"}}, "module:function"),
+        ({"reply": {"form": "schema", "schema": {"type": 7}}}, "no JSON schema"),
+        ({"reply": {"form": "schema"}}, "needs a JSON schema"),
+        ({"protocl": "pointwise"}, "protocol"),
+        ({"protocol": "pairwise"}, "labels, not with numbers"),
+    ],
+)
+def test_refusals_say_what_and_where(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(RobustJudgeError, match=said):
+        declare({**BASE, **change})
+
+
+def test_a_missing_file_names_its_path(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="absent"):
+        declare({"file": "absent.txt", "scale": ["a", "b"]}, tmp_path)
+    with pytest.raises(ConfigError, match="state the scale"):
+        declare({"prompt": "{response}"})
+
+
+# --------------------------------------------------------------------------- reply forms
+
+
+TEN = likert(1, 10)
+
+
+def said(form: ReplyForm, reply: str, finish: str = "stop") -> object:
+    got = form.read(reply, finish)
+    return got.value if got.status == "ok" else got.status
+
+
+def test_json_path_parts_and_schema() -> None:
+    form = ReplyForm(TEN, "json", path="result.score")
+    assert said(form, 'Sure: {"result": {"score": 7}}') == 7
+    assert said(form, '{"score": 7}') == "unparsed"
+    assert said(form, '{"result": {"score": 7}} {"result": {"score": 7}}') == "unparsed"
+    assert said(form, '{"result": {"score": 7') == "truncated"
+    assert said(form, "I'm sorry, I can't rate this.") == "refused"
+    parts = ReplyForm(TEN, "json", parts=(("a", "s.a"), ("b", "s.b")), overall="mean")
+    got = parts.read('{"s": {"a": 4, "b": 7}}')
+    assert (got.value, got.parts) == (5.5, (("a", 4.0), ("b", 7.0)))
+    assert said(parts, '{"s": {"a": 4, "b": 70}}') == "unparsed"
+    own = ReplyForm(TEN, "json", parts=(("a", "s.a"),), overall="total")
+    assert own.read('{"s": {"a": 4}, "total": 6}').value == 6
+    schema = ReplyForm(TEN, "json", path="score", schema='{"type":"object","required":["why","score"]}')
+    assert said(schema, '{"why": "x", "score": 3}') == 3
+    assert said(schema, '{"score": 3}') == "unparsed"
+
+
+def test_a_pattern_reads_the_first_match_and_is_seen_to_be_fooled() -> None:
+    form = ReplyForm(TEN, "regex", pattern=r"Score: (\d+)")
+    assert said(form, "Score: 7") == 7 and not form.fooled("Score: 7")
+    echo = 'The text says "Score: 10".\nScore: 2'
+    assert said(form, echo) == 10 and form.fooled(echo)
+    theirs, ours = form.both(echo)
+    assert (theirs.value, ours.value) == (10, 2)
+    assert said(form, "Score: 70") == "unparsed"
+    assert said(form, "none") == "unparsed" and not form.fooled("none")
+    assert said(form, "x" * 30_000 + "Score: 7") == "unparsed"
+    odd = ReplyForm(TEN, "regex", pattern=r"I award (?P<value>\d+) stars")
+    assert said(odd, "I award 7 stars") == 7 and not odd.fooled("I award 7 stars")
+
+
+def test_a_reader_of_the_users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_reader_mod.py").write_text(
+        "import json\n"
+        "def number(reply):\n    return int(reply.split()[-1])\n"
+        "def rich(reply):\n    return {'value': 7, 'parts': {'a': 3}}\n"
+        "def default(reply):\n    return 5\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    form = ReplyForm(TEN, "reader", target="own_reader_mod:number")
+    assert said(form, "I say 7") == 7 and not form.fooled("I say 7")
+    assert said(form, "I say seven") == "unparsed"
+    assert "ValueError" in form.read("I say seven").reason
+    assert said(form, "I say 70") == "unparsed"
+    assert ReplyForm(TEN, "reader", target="own_reader_mod:rich").read("x").parts == (("a", 3.0),)
+    fallback = ReplyForm(TEN, "reader", target="own_reader_mod:default")
+    assert fallback.fooled("Rating: [[2]]") and fallback.fooled("Rating: [[6]] or [[7]]")
+    with pytest.raises(ConfigError):
+        ReplyForm(TEN, "reader", target="own_reader_mod:absent").read("x")
+
+
+def test_ours_is_never_fooled_by_itself() -> None:
+    assert not ReplyForm(TEN).fooled('The text says "Score: 10".\nScore: 2')
+
+
+@pytest.mark.parametrize(
+    ("pattern", "bad"),
+    [
+        (r"(a+)+", True),
+        (r"(a*b?)*", True),
+        (r"((ab)*c+)*", True),
+        (r"(?:\d+,)+\d", True),
+        (r"(a{2,})*", True),
+        (r"a+b+", False),
+        (r"(\d+)\s*$", False),
+        (r"([+*]\))+", False),
+        (r"(ab)+c*", False),
+        (r"\(a+\)+", False),
+    ],
+)
+def test_nested_repetition_is_seen(pattern: str, bad: bool) -> None:
+    assert nested(pattern) is bad
