@@ -1,0 +1,32 @@
+"""Profiles: a judge as a measuring instrument, published as one content-addressed JSON file.
+
+``calibrate_judge`` is the three-argument form; ``calibrate`` runs the whole protocol on a long-form file; ``verify``,
+``diff`` and ``reconcile`` read what others published.
+"""
+
+from robustjudge.profile.compare import Difference, Reconciled, Verification, diff, reconcile, verify
+from robustjudge.profile.longform import BadLabel, LabelRow, read_labels
+from robustjudge.profile.package import Check, JudgeProfile, load_profile, save_profile
+from robustjudge.profile.protocol import Calibration, CalibrationPolicy, Study, calibrate
+from robustjudge.profile.simple import calibrate_judge
+
+__all__ = [
+    "BadLabel",
+    "Calibration",
+    "CalibrationPolicy",
+    "Check",
+    "Difference",
+    "JudgeProfile",
+    "LabelRow",
+    "Reconciled",
+    "Study",
+    "Verification",
+    "calibrate",
+    "calibrate_judge",
+    "diff",
+    "load_profile",
+    "read_labels",
+    "reconcile",
+    "save_profile",
+    "verify",
+]

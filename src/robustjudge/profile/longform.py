@@ -1,0 +1,290 @@
+"""The long-form label file: one row per (item, rater), CSV, JSONL or Parquet, read lazily; bad rows are named.
+
+A wide matrix is never guessed at: transposed, it would give a plausible and wrong agreement.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from robustjudge.door import safe
+from robustjudge.errors import DataError
+from robustjudge.nouns import STATUSES
+
+REQUIRED = ("item_id", "rater_id", "rater_kind", "label")
+OPTIONAL = (
+    "slate_id",
+    "status",
+    "stage",
+    "order",
+    "repeat",
+    "attack",
+    "defense",
+    "template",
+    "stratum",
+    "inclusion_prob",
+    "cluster",
+    "labelled_at",
+    "seconds",
+    "session",
+    "position",
+)
+KINDS = ("human", "judge", "adjudicated")
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRow:
+    """One label.  ``label`` is None where it is missing or the verdict was not ok; ``label_type`` is how the file
+    typed it (``text``, ``number``, ``boolean``), because "2" and 2 are not one label."""
+
+    line: int
+    item_id: str
+    rater_id: str
+    rater_kind: str
+    label: str | None
+    label_type: str = "text"
+    slate_id: str = ""
+    status: str = "ok"
+    stage: str = "independent"
+    order: str = ""
+    repeat: int = 0
+    attack: str = ""
+    defense: str = ""
+    template: str = ""
+    stratum: str = ""
+    inclusion_prob: float | None = None
+    cluster: str = ""
+    seconds: float | None = None
+    session: str = ""
+    position: int | None = None
+
+    @property
+    def item(self) -> str:
+        """The unit judged: the item, within its slate where there is one."""
+        return f"{self.item_id}\x1f{self.slate_id}" if self.slate_id else self.item_id
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What may occur only once in a file."""
+        return self.item, self.rater_id, str(self.repeat), self.order, self.attack, self.defense, self.template
+
+
+@dataclass(frozen=True, slots=True)
+class BadLabel:
+    """A row that cannot be used: file, line, column and why.  The rest goes on."""
+
+    file: str
+    line: int
+    column: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.file}, line {self.line}, {self.column}: {self.message}"
+
+
+def read_labels(path: Path) -> Iterator[LabelRow | BadLabel]:
+    """Yield the rows of a label file one at a time, in order; memory does not grow with the file.
+
+    Raises :class:`DataError` for a file that is no long form at all (a required column missing).
+    """
+    suffix = path.suffix.lower()
+    if suffix == ".csv":
+        source = _csv(path)
+    elif suffix in (".jsonl", ".ndjson"):
+        source = _jsonl(path)
+    elif suffix == ".parquet":
+        source = _parquet(path)
+    else:
+        raise DataError(f"{path.name}: label files are .csv, .jsonl or .parquet")
+    for line, data in source:
+        if isinstance(data, str):
+            yield BadLabel(path.name, line, "-", data)
+        else:
+            yield _row(path.name, line, data)
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file's bytes."""
+    h = sha256()
+    with path.open("rb") as f:
+        while block := f.read(1 << 20):
+            h.update(block)
+    return h.hexdigest()
+
+
+def _need(path: Path, columns: list[str]) -> None:
+    missing = [c for c in REQUIRED if c not in columns]
+    if missing:
+        hint = "one row per (item, rater) is needed; a wide table must be imported with its orientation stated"
+        raise DataError(f"{path.name}: column(s) {', '.join(missing)} missing: {hint}")
+    doubled = sorted({c for c in columns if columns.count(c) > 1})
+    if doubled:
+        raise DataError(f"{path.name}: column(s) {', '.join(doubled)} occur twice")
+
+
+def _csv(path: Path) -> Iterator[tuple[int, Mapping[str, Any] | str]]:
+    with path.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as f:
+        reader = csv.reader(f)
+        header = next(reader, [])
+        _need(path, header)
+        start = reader.line_num + 1
+        while True:
+            try:
+                cells = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as fault:
+                yield start, str(fault)
+                start = reader.line_num + 1
+                continue
+            line, start = start, reader.line_num + 1
+            if not cells:
+                continue
+            if len(cells) != len(header):
+                yield line, f"{len(cells)} cells under {len(header)} columns"
+                continue
+            yield line, dict(zip(header, cells))
+
+
+def _jsonl(path: Path) -> Iterator[tuple[int, Mapping[str, Any] | str]]:
+    with path.open(encoding="utf-8", errors="surrogateescape") as f:
+        for line, text in enumerate(f, 1):
+            if not text.strip():
+                continue
+            try:
+                data = json.loads(text)
+            except (json.JSONDecodeError, RecursionError) as fault:
+                yield line, f"not JSON ({fault})"
+                continue
+            yield line, data if isinstance(data, dict) else "not a JSON object"
+
+
+def _parquet(path: Path) -> Iterator[tuple[int, Mapping[str, Any] | str]]:
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        raise DataError(
+            f"{path.name}: reading Parquet needs pyarrow; install robustjudge[export] or convert to JSONL"
+        ) from None
+    file = parquet.ParquetFile(path)
+    _need(path, list(file.schema_arrow.names))
+    line = 0
+    for batch in file.iter_batches(batch_size=8192):
+        for data in batch.to_pylist():
+            line += 1
+            yield line, data
+
+
+class _Bad(Exception):
+    def __init__(self, column: str, message: str) -> None:
+        self.column, self.message = column, message
+
+
+def _text(data: Mapping[str, Any], column: str) -> str:
+    value = data.get(column)
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float, str)):
+        return safe(str(value)).strip()
+    raise _Bad(column, f"expected text, got {type(value).__name__}")
+
+
+def _number(data: Mapping[str, Any], column: str) -> float | None:
+    text = _text(data, column)
+    if not text:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        raise _Bad(column, f"{text!r} is not a number") from None
+    if not isfinite(value):
+        raise _Bad(column, f"{text!r} is not a finite number")
+    return value
+
+
+def _whole(data: Mapping[str, Any], column: str, default: int | None) -> int | None:
+    value = _number(data, column)
+    if value is None:
+        return default
+    if value != int(value) or value < 0:
+        raise _Bad(column, f"{value:g} is not a count")
+    return int(value)
+
+
+def _label(data: Mapping[str, Any]) -> tuple[str | None, str]:
+    value = data.get("label")
+    if isinstance(value, bool):
+        return ("true" if value else "false"), "boolean"
+    if isinstance(value, (int, float)):
+        if not isfinite(value):
+            raise _Bad("label", "not a finite number")
+        return (str(int(value)) if value == int(value) else repr(float(value))), "number"
+    return _text(data, "label") or None, "text"
+
+
+def _row(file: str, line: int, data: Mapping[str, Any]) -> LabelRow | BadLabel:
+    try:
+        item, rater, kind = _text(data, "item_id"), _text(data, "rater_id"), _text(data, "rater_kind")
+        for column, value in (("item_id", item), ("rater_id", rater)):
+            if not value:
+                raise _Bad(column, "is empty")
+        if kind not in KINDS:
+            raise _Bad("rater_kind", f"{kind!r} is none of {', '.join(KINDS)}")
+        status = _text(data, "status") or "ok"
+        if status not in STATUSES:
+            raise _Bad("status", f"{status!r} is none of {', '.join(STATUSES)}")
+        label, how = _label(data)
+        if status != "ok":
+            label = None
+        stage = _text(data, "stage") or "independent"
+        if stage not in ("independent", "reconciled"):
+            raise _Bad("stage", f"{stage!r} is neither independent nor reconciled")
+        probability = _number(data, "inclusion_prob")
+        if probability is not None and not 0 < probability <= 1:
+            raise _Bad("inclusion_prob", f"{probability:g} is not in (0, 1]")
+        return LabelRow(
+            line,
+            item,
+            rater,
+            kind,
+            label,
+            how,
+            slate_id=_text(data, "slate_id"),
+            status=status,
+            stage=stage,
+            order=_text(data, "order"),
+            repeat=_whole(data, "repeat", 0) or 0,
+            attack=_text(data, "attack"),
+            defense=_text(data, "defense"),
+            template=_text(data, "template"),
+            stratum=_text(data, "stratum"),
+            inclusion_prob=probability,
+            cluster=_text(data, "cluster"),
+            seconds=_number(data, "seconds"),
+            session=_text(data, "session"),
+            position=_whole(data, "position", None),
+        )
+    except _Bad as fault:
+        return BadLabel(file, line, fault.column, fault.message)
+
+
+def from_wide(table: Mapping[str, Mapping[str, str | None]], raters_in: str) -> Iterator[LabelRow]:
+    """Rows of a wide human matrix whose orientation is *stated*: ``{row: {column: label}}`` and whether raters are in
+    ``rows`` or ``columns``."""
+    if raters_in not in ("rows", "columns"):
+        raise DataError("state the orientation of a wide table: raters in rows or in columns")
+    line = 0
+    for row, cells in table.items():
+        for column, label in cells.items():
+            line += 1
+            rater, item = (row, column) if raters_in == "rows" else (column, row)
+            yield LabelRow(line, item, rater, "human", label or None)

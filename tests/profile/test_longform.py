@@ -1,0 +1,83 @@
+"""The label file: bad rows are named and skipped, the rest goes on; types and orientations are never guessed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from robustjudge.errors import DataError
+from robustjudge.profile.longform import BadLabel, LabelRow, from_wide, read_labels
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    file = folder / name
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_csv_with_bad_rows(tmp_path: Path) -> None:
+    text = (
+        "item_id,rater_id,rater_kind,label,inclusion_prob\n"
+        'a,h1,human,"yes\n",0.5\n'
+        "b,h1,human,no\n"
+        "c,h1,person,no,1\n"
+        "d,h1,human,,1\n"
+        "e,h1,human,no,1.5\n"
+        ",h1,human,no,1\n"
+    )
+    got = list(read_labels(write(tmp_path, "labels.csv", text)))
+    good = [r for r in got if isinstance(r, LabelRow)]
+    bad = [r for r in got if isinstance(r, BadLabel)]
+    assert [(r.item_id, r.label, r.inclusion_prob) for r in good] == [("a", "yes", 0.5), ("d", None, 1.0)]
+    assert [(b.line, b.column) for b in bad] == [(4, "-"), (5, "rater_kind"), (7, "inclusion_prob"), (8, "item_id")]
+    assert str(bad[1]) == "labels.csv, line 5, rater_kind: 'person' is none of human, judge, adjudicated"
+
+
+def test_jsonl_types_are_kept(tmp_path: Path) -> None:
+    rows = [
+        {"item_id": "a", "rater_id": "h", "rater_kind": "human", "label": 2},
+        {"item_id": "b", "rater_id": "h", "rater_kind": "human", "label": "2"},
+        {"item_id": "c", "rater_id": "h", "rater_kind": "human", "label": True},
+        {"item_id": "d", "rater_id": "judge:x", "rater_kind": "judge", "label": "2", "status": "refused"},
+    ]
+    text = "\n".join([*map(json.dumps, rows), "{broken", "[1]", ""])
+    got = list(read_labels(write(tmp_path, "labels.jsonl", text)))
+    assert [r.label_type for r in got if isinstance(r, LabelRow)] == ["number", "text", "boolean", "text"]
+    assert [r.label for r in got if isinstance(r, LabelRow)] == ["2", "2", "true", None]
+    assert [b.line for b in got if isinstance(b, BadLabel)] == [5, 6]
+
+
+def test_parquet(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table = pa.table({"item_id": ["a"], "rater_id": ["h"], "rater_kind": ["human"], "label": ["yes"], "repeat": [1]})
+    parquet.write_table(table, tmp_path / "labels.parquet")
+    (row,) = read_labels(tmp_path / "labels.parquet")
+    assert isinstance(row, LabelRow) and row.repeat == 1 and row.label == "yes"
+
+
+def test_a_wide_table_is_refused_unless_stated(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="wide table"):
+        list(read_labels(write(tmp_path, "wide.csv", "item,h1,h2\na,yes,no\n")))
+    with pytest.raises(DataError, match="orientation"):
+        list(from_wide({"a": {"h1": "yes"}}, "?"))
+    rows = list(from_wide({"a": {"h1": "yes", "h2": None}}, "columns"))
+    assert [(r.item_id, r.rater_id, r.label) for r in rows] == [("a", "h1", "yes"), ("a", "h2", None)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=40), st.text(max_size=40))
+def test_any_text_is_a_row_or_a_named_fault(tmp_path_factory: pytest.TempPathFactory, item: str, label: str) -> None:
+    file = tmp_path_factory.mktemp("any") / "labels.jsonl"
+    row = {"item_id": item, "rater_id": "h", "rater_kind": "human", "label": label}
+    file.write_text(json.dumps(row) + "\n", encoding="utf-8")
+    (got,) = read_labels(file)
+    if isinstance(got, LabelRow):
+        got.item_id.encode("utf-8")
+        assert got.item_id and "\x00" not in got.item_id
+    else:
+        assert got.column == "item_id" and not item.replace("\x1c", " ").strip()

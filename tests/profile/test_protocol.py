@@ -1,0 +1,269 @@
+"""The protocol end to end: certified when it should be, and each refusal at its own step with its own words."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from robustjudge.door import digest
+from robustjudge.errors import DataError, NotComparable
+from robustjudge.profile import Study, calibrate, diff, load_profile, reconcile, save_profile, verify
+from robustjudge.profile.compare import correct_with
+from robustjudge.profile.longform import LabelRow
+from robustjudge.profile.protocol import CalibrationPolicy
+
+STUDY = Study(
+    rubric="The reply carries out the request in full.",
+    labels=("SUCCESS", "FAILURE"),
+    judge_id="toy",
+    design="srs",
+    population="planted items",
+    created="2026-01-01T00:00:00Z",
+)
+
+
+def planted(
+    n: int = 400,
+    tpr: float = 0.9,
+    fpr: float = 0.1,
+    noise: float = 0.03,
+    seed: int = 1,
+    unread: float = 0.0,
+    raters: int = 2,
+    strata: bool = False,
+) -> list[LabelRow]:
+    rng = random.Random(seed)
+    rows = []
+    for i in range(n):
+        truth = rng.random() < 0.5
+        stratum = ("red", "blue")[i % 2] if strata else ""
+        for r in range(raters):
+            said = truth ^ (rng.random() < noise)
+            label = "SUCCESS" if said else "FAILURE"
+            rows.append(LabelRow(len(rows), f"i{i}", f"h{r}", "human", label, stratum=stratum))
+        verdict = rng.random() < (tpr if truth else fpr)
+        status = "refused" if rng.random() < unread else "ok"
+        label = None if status != "ok" else "SUCCESS" if verdict else "FAILURE"
+        rows.append(LabelRow(len(rows), f"i{i}", "judge:toy", "judge", label, status=status, stratum=stratum))
+    return rows
+
+
+def test_a_good_judge_is_certified() -> None:
+    run = calibrate(planted(), STUDY)
+    p = run.profile
+    assert (run.outcome, run.step, run.exit_code) == ("certified", 0, 0), run.reason
+    assert p.tpr.low is not None and p.tpr.high is not None and p.tpr.low < 0.9 < p.tpr.high + 0.03
+    assert p.humans["raters"] == 2 and float(p.humans["agreement"]["kappa"]) > 0.8
+    assert p.humans["ties"] == len(run.disagreements)
+    assert p.judge_id == "toy" and p.population["design"] == "srs"
+
+
+@pytest.mark.parametrize(
+    ("change", "step", "outcome", "words"),
+    [
+        ({"rubric": "  "}, 1, "refused", "rubric is empty"),
+        ({"rubric_sha256": digest("another")}, 1, "refused", "rubric changed"),
+        ({"design": ""}, 2, "refused", "state the design"),
+        ({"design": "stratified"}, 2, "refused", "inclusion_prob"),
+        ({"design": "unknown"}, 8, "inconclusive", "this subset only"),
+        ({"labels": ("SUCCESS", "NO")}, 7, "refused", "'FAILURE', not declared"),
+        ({"policy": CalibrationPolicy(half_width=0.01)}, 8, "inconclusive", "more positives"),
+        ({"policy": CalibrationPolicy(tpr=0.99)}, 8, "refused", "misses the policy"),
+    ],
+)
+def test_refusals(change: dict[str, object], step: int, outcome: str, words: str) -> None:
+    run = calibrate(planted(), replace(STUDY, **change))  # type: ignore[arg-type]
+    assert (run.step, run.outcome) == (step, outcome), run.reason
+    assert words in run.reason
+
+
+def test_weak_humans_stop_with_fix_the_rubric_first() -> None:
+    run = calibrate(planted(noise=0.4), STUDY)
+    assert run.step == 4 and "fix the rubric first" in run.reason
+    assert run.profile.tpr.value is None and run.disagreements and run.exit_code == 1
+
+
+def test_one_rater_is_refused() -> None:
+    run = calibrate(planted(raters=1), STUDY)
+    assert run.step == 3 and "needs two raters on at least one item" in run.reason
+
+
+def test_unread_verdicts_lower_coverage() -> None:
+    run = calibrate(planted(unread=0.3), STUDY)
+    assert run.step == 6 and "coverage" in run.reason
+    assert run.profile.confusion["unread"]["refused"] > 50 and run.profile.tpr.value is not None
+
+
+def test_a_random_and_an_inverted_judge() -> None:
+    chance = calibrate(planted(n=800, tpr=0.45, fpr=0.5, seed=5), STUDY)
+    assert chance.outcome == "refused" and "judge_not_better_than_chance" in chance.reason
+    inverted = calibrate(planted(tpr=0.1, fpr=0.9), STUDY)
+    assert inverted.step == 7 and "inverted" in inverted.reason
+
+
+def test_mixed_label_types_are_named() -> None:
+    rows = planted()
+    rows[0] = replace(rows[0], label_type="number")
+    run = calibrate(rows, STUDY)
+    assert run.step == 7 and "1 number" in run.reason
+
+
+def test_duplicates_are_an_error_before_any_number() -> None:
+    rows = planted(n=5)
+    with pytest.raises(DataError, match="lines 0 and 99"):
+        calibrate([*rows, replace(rows[0], line=99)], STUDY)
+
+
+def test_leaked_items_are_excluded_and_listed() -> None:
+    run = calibrate(planted(), replace(STUDY, tuned_on=("i3", "i4")))
+    check = {c.name: c for c in run.profile.checks}["leak"]
+    assert check.result == "fail" and "i3, i4" in check.detail
+    assert run.profile.humans["n_items"] == 398
+
+
+def test_reconciled_labels_are_suspected() -> None:
+    run = calibrate(planted(noise=0.0), STUDY)
+    assert {c.name: c.result for c in run.profile.checks}["reconciled_labels"] == "fail"
+
+
+def test_adjudication_overrides_but_agreement_stays_raw() -> None:
+    rows = planted(n=200, noise=0.1)
+    raw = calibrate(rows, STUDY)
+    fixed = [LabelRow(9000 + k, d.item, "boss", "adjudicated", "SUCCESS") for k, d in enumerate(raw.disagreements)]
+    run = calibrate([*rows, *fixed], STUDY)
+    assert run.profile.humans["ties"] == 0 and raw.profile.humans["ties"] > 0
+    assert run.profile.humans["agreement"]["kappa"] == raw.profile.humans["agreement"]["kappa"]
+
+
+def test_strata_that_differ_do_not_transfer() -> None:
+    red, blue = planted(300, tpr=0.95, fpr=0.05, seed=2), planted(300, tpr=0.6, fpr=0.05, seed=3)
+    rows = [replace(r, stratum="red") for r in red]
+    rows += [replace(r, stratum="blue", item_id=f"b{r.item_id}", line=r.line + 5000) for r in blue]
+    run = calibrate(rows, STUDY)
+    assert run.profile.transfer["status"] == "does_not_transfer" and "TPR" in run.profile.transfer["sentence"]
+    estimate, why = correct_with(run.profile, 100, 300)
+    assert estimate.value is None and "does not transfer" in why
+
+
+def test_unlabelled_items_give_a_corrected_rate() -> None:
+    rows = planted()
+    extra = [r for r in planted(2000, seed=9) if r.rater_kind == "judge"]
+    rows += [replace(r, item_id=f"u{r.item_id}", line=r.line + 9000) for r in extra]
+    run = calibrate(rows, STUDY)
+    assert run.corrected is not None and run.corrected.estimator == "post-stratified"
+    e = run.corrected.corrected
+    assert e.low is not None and e.high is not None and e.low < 0.5 < e.high
+
+
+def test_the_package_round_trips_and_tampering_shows(tmp_path: Path) -> None:
+    run = calibrate(planted(), STUDY)
+    file = tmp_path / "profile.json"
+    address = save_profile(run.profile, file)
+    assert verify(file).ok, verify(file)
+    again = load_profile(file)
+    assert again == run.profile or again.as_dict() == run.profile.as_dict()
+    assert again.as_dict()["sha256"] == address
+    body = json.loads(file.read_text())
+    body["tpr"]["value"] = 0.99
+    file.write_text(json.dumps(body))
+    failed = {c.name for c in verify(file).checks if c.result == "fail"}
+    assert {"canonical", "content_address", "figures"} <= failed
+    assert not verify(tmp_path / "profile.json", fingerprint={"model": "other"}).ok
+    old = replace(run.profile, expires="2020-01-01T00:00:00Z")
+    save_profile(old, file)
+    assert {c.name for c in verify(file).checks if c.result == "fail"} == {"expiry"}
+    body["tpr"] = {"value": None, "low": 0, "high": 1, "n": 0, "method": "x", "reason": None}
+    file.write_text(json.dumps(body))
+    assert "schema" in {c.name for c in verify(file).checks if c.result == "fail"}
+
+
+def test_same_rows_same_bytes() -> None:
+    one, two = calibrate(planted(), STUDY), calibrate(planted(), STUDY)
+    assert one.profile.as_dict() == two.profile.as_dict()
+
+
+def test_diff_and_reconcile() -> None:
+    a = calibrate(planted(strata=True), STUDY).profile
+    b = calibrate(planted(tpr=0.7, fpr=0.2, seed=4, strata=True), replace(STUDY, judge_version="2")).profile
+    d = diff(a, b)
+    assert d.tpr.difference.high is not None and d.tpr.difference.high < 0
+    assert not any(name.startswith("rubric") for name, _, _ in d.changed)
+    # both judges see populations with a true rate of .5
+    r = reconcile(a, (500, 1000), b, (450, 1000))
+    assert not r.refusal and r.difference.low is not None and r.difference.high is not None
+    assert r.difference.low < 0 < r.difference.high
+    other = calibrate(planted(), replace(STUDY, rubric="Something else happens.")).profile
+    assert "different rubrics" in reconcile(a, (5, 10), other, (5, 10)).refusal
+    letters = calibrate(
+        [replace(r, label=r.label and r.label[0]) for r in planted()], replace(STUDY, labels=("S", "F"))
+    )
+    with pytest.raises(NotComparable):
+        diff(a, letters.profile)
+
+
+def test_ordinal_scale() -> None:
+    rng = random.Random(0)
+    rows = []
+    for i in range(200):
+        level = rng.randint(1, 5)
+        for who, kind, shift in (("a", "human", 0), ("b", "human", rng.random() < 0.1), ("judge:j", "judge", 1)):
+            value = min(5, level + int(shift))
+            rows.append(LabelRow(len(rows), f"i{i}", who, kind, str(value)))
+    study = replace(STUDY, labels=("1", "2", "3", "4", "5"), positive="5", ordinal=True)
+    p = calibrate(rows, study).profile
+    assert p.mean_bias.value is not None and p.mean_bias.value > 0.5
+    assert p.qwk.value is not None and p.qwk.value > p.kappa.value  # type: ignore[operator]
+    assert len(p.confusion["matrix"]) == 5
+
+
+def test_a_hundred_thousand_labels_in_a_second_of_statistics() -> None:
+    rows = planted(n=34_000)
+    start = time.perf_counter()
+    run = calibrate(rows, STUDY)
+    assert run.outcome == "certified"
+    assert time.perf_counter() - start < 4.0
+
+
+def xstest(data: Path, seed: int) -> Iterator[LabelRow]:
+    """100 items by a seed; SUCCESS is full compliance; the string matcher is the judge."""
+    with (data / "human/xstest/xstest_v2_completions_gpt4_streval.csv").open(newline="") as f:
+        rows = list(csv.DictReader(f))
+    chosen = random.Random(seed).sample(range(len(rows)), 100)
+    for line, k in enumerate(chosen):
+        r = rows[k]
+        for who, kind, column in (
+            ("annotation_1", "human", "annotation_1"),
+            ("annotation_2", "human", "annotation_2"),
+            ("final", "adjudicated", "final_label"),
+            ("judge:strmatch", "judge", "strmatch_label"),
+        ):
+            label = "SUCCESS" if r[column] == "1_full_compliance" else "FAILURE"
+            yield LabelRow(4 * line, r["id"], who, kind, label)
+
+
+def test_xstest_runs_whole(shared_data: Path) -> None:
+    run = calibrate(xstest(shared_data, 7), STUDY)
+    p = run.profile
+    assert run.outcome in ("certified", "inconclusive")
+    assert p.confusion["tp"] + p.confusion["fn"] + p.confusion["fp"] + p.confusion["tn"] == 100
+    assert float(p.humans["agreement"]["kappa"]) > 0.8 and float(p.youden_j) > 0.5
+    if run.outcome == "inconclusive":
+        assert "you need" in run.reason
+
+
+def test_llmbar_stops_at_step_three(shared_data: Path) -> None:
+    rows = []
+    results = json.loads((shared_data / "human/llmbar/Natural/GPT-4-Vanilla-result.json").read_text())
+    for i, r in enumerate(results):
+        rows.append(LabelRow(2 * i, str(i), "gold", "human", str(r["label"])))
+        said = r["results"][0]["swap = False"]["winner"]
+        rows.append(LabelRow(2 * i + 1, str(i), "judge:gpt-4", "judge", said))
+    run = calibrate(rows, replace(STUDY, labels=("1", "2")))
+    assert (run.step, run.outcome) == (3, "refused") and "two raters" in run.reason
