@@ -140,7 +140,7 @@ async def margins(objective: Objective, texts: Sequence[str]) -> tuple[Feedback,
 
 async def losses(objective: Objective, suffixes: Sequence[tuple[int, ...]]) -> tuple[float, ...]:
     """Negative mean margin of each suffix, ``inf`` for one that does not survive the text interface."""
-    spelled = await Spell(model_of(objective), tuple(suffixes))
+    spelled = await Spell(await model_of(objective), tuple(suffixes))
     legal = [objective.place(text) for text in spelled if text]
     worths = iter(await margins(objective, legal) if legal else ())
     return tuple(_loss(next(worths)) if text else inf for text in spelled)
@@ -152,7 +152,7 @@ def _loss(feedback: Feedback) -> float:
 
 async def swaps(objective: Objective, suffix: tuple[int, ...], k: int) -> tuple[tuple[int, ...], ...]:
     """The ``k`` most promising token ids per position of ``suffix``, over all slates of the objective."""
-    (text,) = await Spell(model_of(objective), (suffix,))
+    (text,) = await Spell(await model_of(objective), (suffix,))
     calls = await contexts(objective, objective.place(text))
     asked = tuple(LabelCall(c, own_first(c.readout), c.readout.lead) for c in calls if c.readout is not None)
     return await Gradient(asked, suffix, k)
@@ -166,11 +166,9 @@ def own_first(readout: Readout) -> tuple[str, ...]:
     return (*own, *(label for label in readout.labels if label not in own))
 
 
-def model_of(objective: Objective) -> str:
-    """The model whose tokens the objective's suffixes are made of: the first of its first judge."""
-    from robustjudge.judges import models_of
-
-    found = [m for judge in objective.judges for m in models_of(judge)]
-    if not found:
+async def model_of(objective: Objective) -> str:
+    """The model whose tokens the objective's suffixes are made of: the one its judge calls first."""
+    calls = await contexts(objective, objective.place(""))
+    if not calls:
         raise PlanError("the objective's judge has no model of its own, so it has no tokens to search over")
-    return found[0]
+    return calls[0].model

@@ -186,7 +186,11 @@ def target_of(judge: Judge, protocol: Protocol, kind: str = "open") -> Target:
         low, high = (services[0].low, services[0].high) if services else (1.0, 10.0)
         top = f"{high:g}"
         return Target(
-            protocol=protocol.kind if protocol.kind in ("pairwise", "best_of") else "pointwise",
+            protocol="pairwise"
+            if protocol.kind == "pairwise"
+            else "best_of"
+            if protocol.kind == "best_of"
+            else "pointwise",
             low=f"{low:g}",
             high=top,
             top_label=top,

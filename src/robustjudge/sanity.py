@@ -126,6 +126,10 @@ def _attackers(p: Panel) -> list[Flag]:
         if x.planned and lost / x.planned > 0.05:
             text = f"{x.attack}: {lost} of {x.planned} attacks gave no text (attacker failure, not robustness)"
             out.append(Flag("attacker_failed", "warning", text))
+        asked = sum(x.spent.get(kind, 0) for kind in ("queries", "losses", "gradients"))
+        if x.access not in ("", "NONE") and x.planned and not asked:
+            text = f"{x.attack} may query the judge and used none of its budget (a fitted universal attack uses none)"
+            out.append(Flag("budget_unused", "note", text))
         if x.notes:
             out.extend(Flag("note", "note", f"{x.attack}: {n} ({c} rows)") for n, c in x.notes.items())
     unknown = sum(x.quality_unknown for x in p.lines)

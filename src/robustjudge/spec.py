@@ -124,7 +124,11 @@ def digest(*texts: str) -> str:
     return h.hexdigest()
 
 
-@lru_cache(maxsize=65536)
 def key(thing: Any) -> str:
-    """The content hash of a spec."""
+    """The content hash of a spec; kept, since a plan asks for the same few things again and again."""
+    return _key(thing)
+
+
+@lru_cache(maxsize=65536)
+def _key(thing: Any) -> str:
     return digest(canonical(dump(thing)))

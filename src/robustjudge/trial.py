@@ -20,6 +20,7 @@ from robustjudge.nouns import (
     Feedback,
     Sampling,
     Slate,
+    Status,
     Turn,
     Verdict,
     Written,
@@ -211,7 +212,7 @@ class Oracle:
             case Rate(candidates):
                 return await Measure(cell.evaluator, cell.case, candidates)
             case Spell(model="") | Sample(model="") | Surprise(model=""):
-                return await replace(ask, model=model_of(self.bind(Objective())))
+                return await replace(ask, model=await model_of(self.bind(Objective())))
             case _:
                 return await ask
 
@@ -228,7 +229,8 @@ class Oracle:
         worth = sum(worths) / len(worths)
         if threat.verdict_only:
             worth = float(worth >= 1 - 1e-9)
-        status = next((s.verdict.status for s in seen if s.verdict.status != "ok"), "ok")
+        bad: list[Status] = [s.verdict.status for s in seen if s.verdict.status != "ok"]
+        status: Status = bad[0] if bad else "ok"
         return Feedback(worth, status, seen[0].verdict.rationale if threat.rationale else "")
 
     async def write(self, ask: Write, prompts: Sequence[Any]) -> tuple[Written, ...]:
@@ -244,7 +246,11 @@ class Oracle:
 # --------------------------------------------------------------------------- the trial
 
 
-async def attacked(cell: Cell) -> tuple[AttackStatus, str | None, Spent, str]:
+Attempt = tuple[AttackStatus, "str | None", Spent, str]
+"""What came of an attack: status, text, what it spent, and the traceback of an error."""
+
+
+async def attacked(cell: Cell) -> Attempt:
     """Run the attack under its threat model: status, text, what it spent, and the traceback of an error."""
     meter = Meter(cell.threat.budget)
     view = cell.case if getattr(cell.attack, "reads_reference", False) else cell.case.sealed()
@@ -291,7 +297,10 @@ async def trial(cell: Cell) -> Trial:
     of its own (``identity/i`` for the null control), never on the search's or the baseline's."""
     case, judge, protocol = cell.case, cell.judge, cell.protocol
     clean_steps = judged(judge, protocol, case, case.response, "clean", range(cell.cleans), cell.seed)
-    clean, (status, text, spent, error) = await together((clean_steps, attacked(cell)))  # type: ignore[arg-type]
+    both: tuple[Any, ...] = await together((clean_steps, attacked(cell)))
+    clean: tuple[Shown, ...] = both[0]
+    result: Attempt = both[1]
+    status, text, spent, error = result
     if text is None:
         return Trial(cell, status, None, clean, (), spent=spent, error=error)
     arm = getattr(cell.attack, "arm", "final")
