@@ -93,15 +93,16 @@ class HttpModel(ChatModel):
             status, reason = "truncated", "length"
         elif finish == "error" or choice.get("error"):
             status, reason = "error", "provider_error"
+        thought = message.get("reasoning_content") or message.get("reasoning")
         kept = safe(text)
         odds = choice.get("logprobs")
         return Completion(
             kept,
             status,
             finish,
-            safe(refusal),
+            safe(refusal) if refusal else "",
             reason,
-            safe(content_text(message.get("reasoning_content") or message.get("reasoning"))),
+            safe(content_text(thought)) if thought else "",
             _usage(data.get("usage")),
             safe(str(data.get("model") or self.model)),
             _tokens(odds) if odds else (),

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 MAX_BODY = 64 * 1024 * 1024
 """A reply above this many bytes is an error row: an endpoint must not be able to fill the memory."""
 
+_JSON = {"Content-Type": "application/json", "Accept": "application/json"}
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:
@@ -75,7 +77,7 @@ class Wire:
         if session is None or self._loop is not asyncio.get_running_loop():
             session = self._open()
         assert self._target is not None
-        headers = {"Content-Type": "application/json", "Accept": "application/json", **self._headers()}
+        headers = {**_JSON, **self._headers()}
         for name, value in self._settings.headers:
             headers[name] = expand(value)
         started = time.perf_counter()
