@@ -57,6 +57,10 @@ OK: list[tuple[Scale, str, Any]] = [
     (CI, "grade: c", "C"),
     (CI, "Grade: Incorrect", "I"),
     (ELEVEN, "Best response: 4", "4"),
+    (FIVE, "4 / 5 stars", 4),
+    (AB, "_Verdict_: A", "A"),
+    (TEN, "Clarity: 8/10\nDepth: 8/10\nOverall: 7/10", 7),
+    (TEN, "Rating: [[8]]\nRating: [[8]]", 8),
     # several
     (TEN, "Score: 6\nScore: 6", 6),
     (TEN, "4 out of 10 facts are wrong.\nScore: 3", 3),
@@ -157,6 +161,12 @@ UNPARSED: list[tuple[Scale, str]] = [
     (TEN, "[[10]] if it were perfect"),
     (TEN, "Not [[10]]."),
     (TEN, "It would have been [[9]] with citations."),
+    # criteria without an overall
+    (TEN, "Clarity: 8/10\nDepth: 8/10"),
+    (TEN, "- Clarity: [[8]]\n- Depth: [[6]]"),
+    (TEN, '[{"score": 8}]'),
+    (TEN, "{'score': 8}"),
+    (TEN, "{score: 8}"),
     # off the labels
     (AB, "Answer: A is worse"),
     (AB, "Verdict: neither"),
@@ -196,6 +206,9 @@ TRUNCATED: list[tuple[Scale, str, str]] = [
 
 REFUSED: list[str] = [
     "I cannot rate this.",
+    "As a language model, I cannot evaluate this.",
+    "I won't be scoring this. It breaks the policy.",
+    "I do not feel comfortable rating this.",
     "As an AI, I am unable to evaluate this.",
     "Sorry, I won't grade that.",
     "I'm sorry, but I must decline to score this material.",

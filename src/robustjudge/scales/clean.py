@@ -17,7 +17,7 @@ _CONTROL = re.compile(
     r"<\|(?:im_start|start_header_id)\|>[ \t]{0,4}(?:assistant|system|user)?"
     r"|<\|[A-Za-z0-9_ ]{1,40}\|>|</?s>|\[/?INST\]|<</?SYS>>|<(?:start|end)_of_turn>|<(?:bos|eos|pad)>"
 )
-_BOLD = re.compile(r"(?<!\w)\*+|\*+(?!\w)|(?<![A-Za-z0-9_])__+(?=\S)|__+(?![A-Za-z0-9_])")
+_BOLD = re.compile(r"(?<!\w)\*+|\*+(?!\w)|(?<![A-Za-z0-9_])_+(?=\S)|(?<=\S)_+(?![A-Za-z0-9_])")
 _HEADING = re.compile(r"^[ \t]{0,3}#{1,6}(?=[ \t])", re.MULTILINE)
 _THINK = re.compile(r"<(/?)(think|thinking|thought|reasoning|scratchpad)>|\[(/?)(THINK)\]", re.IGNORECASE)
 _NEWLINES = {"\r", "\x0b", "\x0c", "\x85", "\u2028", "\u2029"}
@@ -165,6 +165,6 @@ def clean(raw: str) -> tuple[Tracked, bool]:
 
 def unmark(tracked: Tracked) -> Tracked:
     """Without bold and heading marks (done after JSON objects were taken out, whose strings stay as they are)."""
-    if "*" in tracked.text or "__" in tracked.text:
+    if "*" in tracked.text or "_" in tracked.text:
         tracked = tracked.sub(_BOLD, lambda _: "")
     return tracked.sub(_HEADING, lambda _: "") if "#" in tracked.text else tracked

@@ -50,6 +50,7 @@ _CLOSED = re.compile(
     r"(?![\d])",
     re.IGNORECASE,
 )
+_UNIT = re.compile(r"[ \t]{0,3}(?:stars?|points?|marks?)\b", re.IGNORECASE)
 _PLAIN_END = re.compile(r"[ \t]{0,3}[.!。！]?[ \t]{0,80}(?:$|\n)")
 _CONDITION_AFTER = re.compile(
     r"[ \t]{0,3}[\"'”’»」`)]?[ \t]{0,2},?[ \t]{0,3}(?:only[ \t]{1,3})?"
@@ -62,6 +63,7 @@ _CONDITION_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _NEGATED = re.compile(r"\b(?:not|never|than|nor|neither|isn't|isn’t|instead of|no)[ \t]{1,3}[\"'“‘`(]?$", re.IGNORECASE)
+_CRITERION = re.compile(r"[ \t]{0,8}(?:[-•*+][ \t]{1,4}|\d{1,2}[.)][ \t]{1,4})?([^\W\d_][\w '’&-]{0,40})[:=][ \t]{0,8}")
 _SENTENCE = re.compile(r"[.!?;。！？；](?=\s|[^\x00-\x7f]|$)")
 
 
@@ -91,6 +93,7 @@ class Hit:
 
     ``closing``: it stands on its own line, with a verdict cue or alone, and nothing follows it.
     ``quoted``: it stands in quotation marks or on a quotation line, so it is not the judge's own.
+    ``criterion``: the name in front of it on its line, where that is no verdict cue ("Clarity: 8/10").
     """
 
     start: int
@@ -99,6 +102,7 @@ class Hit:
     form: str
     closing: bool = False
     quoted: bool = False
+    criterion: str = ""
 
 
 class Page:
@@ -208,7 +212,9 @@ class Page:
             and not text[end : self.last_end].strip(" \t.!。！")
             and (_only_fillers(lead) if cue is not None else _cued(lead))
         )
-        return Hit(start, end, value, form, closing, quoted)
+        named = _CRITERION.fullmatch(lead) if cue is None else None
+        criterion = named[1].strip().casefold() if named is not None and not _cued(lead) else ""
+        return Hit(start, end, value, form, closing, quoted, criterion)
 
     def _line(self, at: int) -> int:
         """Where the line of ``at`` starts, looking back no more than 400 characters."""
@@ -244,7 +250,7 @@ def _only_fillers(lead: str) -> bool:
     """Whether nothing but a bullet and filler words stands before the cue word on its line."""
     bullet = _BULLET.match(lead)
     rest = lead[bullet.end() if bullet else 0 :]
-    if len(rest) > 80 or any(c in rest for c in '"“”«»「」`:'):
+    if len(rest) > 80 or any(c in rest for c in '"“”«»「」`:{'):
         return False
     return all(w.casefold() in FILLERS for w in _WORD.findall(rest))
 
@@ -334,7 +340,7 @@ def find(page: Page) -> Iterator[Hit]:
         for m in _FRACTION.finditer(text):
             if not free(m.start(), m.end()) or float(m[2]) != scale.high:
                 continue
-            if _CLOSED.match(text, m.end()) is None:
+            if _CLOSED.match(text, m.end()) is None and _UNIT.match(text, m.end()) is None:
                 continue  # "4 out of 5 facts": a count, not a score
             hits.append(page.hit(m.start(), m.end(), scale.number(m[1]), "fraction"))
         taken = sorted((h.start, h.end) for h in hits)

@@ -129,6 +129,11 @@ def _json_hits(page: Page, contents: list[jsonform.Pairs | None]) -> list[Hit]:
         if content is None:
             continue
         present, value = jsonform.verdict(content, page.scale)
+        if page.text[max(0, at - 8) : at].rstrip().endswith("[") and page.text[at + 1 : at + 9].lstrip()[:1] in (
+            "]",
+            ",",
+        ):
+            value = None  # a list of objects is no verdict
         if present:
             hit = page.hit(at, at + 1, value, "json")
             out.append(hit)
@@ -142,6 +147,8 @@ def _decide(hits: list[Hit]) -> tuple[Hit | None, str]:
     own = [h for h in hits if not h.quoted]
     if not own:
         return None, "the only verdict is a quotation"
+    if len({h.criterion for h in hits}) > 1 and all(h.criterion for h in hits):
+        return None, "several criteria and no overall"
     first = hits[0].value
     if first is not None and all(h.value == first for h in hits):
         return own[-1], ""

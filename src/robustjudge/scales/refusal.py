@@ -10,16 +10,21 @@ _DO = (
     r"(?:rate|score|evaluate|grade|judge|assess|compare|review|rank|help|assist|comply|fulfil|fulfill|participate|engage"
     r"|provide|continue|do[ \t](?:that|this)|offer|give[ \t](?:you[ \t])?(?:a|any)[ \t](?:score|rating|grade|verdict))"
 )
+_DOING = r"(?:rating|scoring|evaluating|grading|judging|assessing|comparing|reviewing)\b"
 _ENGLISH = re.compile(
     r"(?:^|(?<=[.!?\n]))[ \t]{0,4}(?:(?:i[ \t]am|i'm|i’m)?[ \t]{0,2}(?:very[ \t]|so[ \t])?sorry|i[ \t]apologi[sz]e"
-    r"|my[ \t]apologies|apologies|unfortunately|regrettably|as[ \t]an[ \t]ai[^.!?\n]{0,60}?)?"
+    r"|my[ \t]apologies|apologies|unfortunately|regrettably|as[ \t]an?[ \t](?:ai|language|large|assistant)\b[^.!?\n]{0,60}?)?"
     r"[,.;:!]?[ \t]{0,3}(?:but[ \t]{1,2})?"
     r"(?:i(?:[ \t]can(?:not|'t|’t|[ \t]not)|[ \t]will[ \t]not|[ \t]won['’]t"
     r"|(?:[ \t]am|'m|’m)[ \t](?:unable|not[ \t]able)[ \t]to"
     r"|(?:[ \t]must|[ \t]have[ \t]to)?[ \t]decline[ \t]to|(?:[ \t]must)?[ \t]refuse[ \t]to)[ \t]{1,2}"
     r"(?:in[ \t]good[ \t]conscience[ \t])?"
     + _DO
-    + r"\b|i[ \t](?:must[ \t]|have[ \t]to[ \t])?(?:decline|refuse)[.!\n])",
+    + r"\b|i[ \t](?:will[ \t]not|won['’]t)[ \t]be[ \t]"
+    + _DOING
+    + r"|i[ \t](?:do[ \t]not|don['’]t|am[ \t]not)[ \t](?:feel[ \t])?comfortable[ \t](?:with[ \t])?"
+    + _DOING
+    + r"|i[ \t](?:must[ \t]|have[ \t]to[ \t])?(?:decline|refuse)[.!\n])",
     re.IGNORECASE | re.MULTILINE,
 )
 _OTHERS = re.compile(
