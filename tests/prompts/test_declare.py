@@ -57,6 +57,19 @@ def test_chat_messages_and_files(tmp_path: Path) -> None:
     assert system.text.startswith("You grade - ") and user.text == "q\nA:x\nB:y"
 
 
+def test_a_prompt_in_parts(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(
+        'name = "mine"\norder = ["EI", "RF"]\nprotocols = ["pointwise"]\n[scale]\nlow = 0\nhigh = 5\n'
+        '[parts.EI]\nall = "Rate it."\n[parts.RF]\nall = "{verdict}"\n',
+        encoding="utf-8",
+    )
+    t = declare({"file": "mine.toml"}, tmp_path)
+    assert t.name == "mine" and t.form(1).components == {"EI", "RF"} and t.form(1).scale.high == 5
+    assert declare({"file": "mine.toml", "name": "ours"}, tmp_path).name == "ours"
+    with pytest.raises(ConfigError, match="leave it out"):
+        declare({"file": "mine.toml", "scale": ["a", "b"]}, tmp_path)
+
+
 def test_a_list_of_responses() -> None:
     t = declare(
         {

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from robustjudge.errors import ConfigError, TemplateError, UnknownName
+from robustjudge.prompts.library import from_toml
 from robustjudge.prompts.reply import ReplyForm
 from robustjudge.prompts.slots import NAMES, TRUSTED, UNTRUSTED
 from robustjudge.prompts.template import Form, Part, PromptMessage, Template
@@ -25,7 +27,8 @@ def declare(data: Mapping[str, Any], folder: Path | str = ".", where: str = "jud
     """A template from plain data (a parsed YAML mapping or keyword-like Python).
 
     ``prompt`` (one text), ``file`` (path of one) or ``messages`` (list of ``{role, text | file}``), relative to
-    ``folder``; ``slots`` maps the user's slot names to ours (``task``, ``response``, ``response_a``, ``response_b``,
+    ``folder``; a ``.toml`` file is a prompt in parts and states all of this itself.  ``slots`` maps the user's slot
+    names to ours (``task``, ``response``, ``response_a``, ``response_b``,
     ``responses``, ``reference``, ``history``, ``criteria``, ...); ``scale`` as
     :func:`~robustjudge.scales.scale.scale_from` takes it; ``reply`` is a form name or ``{form, path | schema | pattern
     | reader, parts, overall}``.  The protocol follows from the slots unless stated.  ``fence`` is ``plain`` (the default:
@@ -35,6 +38,13 @@ def declare(data: Mapping[str, Any], folder: Path | str = ".", where: str = "jud
     for key in data:
         if key not in _KEYS:
             raise UnknownName(f"field of {where}", str(key), _KEYS)
+    if str(data.get("file", "")).endswith(".toml"):
+        path = Path(folder) / str(data["file"])
+        others = sorted(set(data) - {"file", "name"})
+        if others:
+            raise ConfigError(f"{where}: {data['file']} states its own {others[0]}; leave it out here")
+        made = from_toml(_file(path), str(data["file"]))
+        return replace(made, name=str(data["name"])) if data.get("name") else made
     messages, source = _messages(data, Path(folder), where)
     slots = _slots(data.get("slots") or {}, where)
     if "scale" not in data:
