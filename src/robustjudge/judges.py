@@ -32,6 +32,9 @@ from robustjudge.spec import register
 from robustjudge.steps import together
 
 
+register("sampling")(Sampling)
+
+
 @runtime_checkable
 class Judge(Interface):
     """Anything that answers a slate with a verdict by asking."""

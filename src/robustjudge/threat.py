@@ -10,6 +10,9 @@ from robustjudge.nouns import Budget
 from robustjudge.spec import register
 
 
+register("budget")(Budget)
+
+
 @register("threat")
 @dataclass(frozen=True)
 class ThreatModel:
