@@ -50,7 +50,7 @@ def _clean(p: Panel) -> list[Flag]:
             Flag(
                 "weak_judge",
                 "warning",
-                f"this judge prefers the reference in both orders in only {100 * accuracy.value:.0f} % of clean pairs:"
+                f"this judge prefers the reference in every order in only {100 * accuracy.value:.0f} % of clean cases:"
                 " it is too weak for a claim about attacks, which need something to overturn",
             )
         )

@@ -82,6 +82,9 @@ COLUMNS: tuple[tuple[str, str], ...] = (
     ("text_hash", TEXT),
     ("text_length", INT),
     ("text_mapped", INT),
+    ("reason", TEXT),
+    ("adapted", TEXT),
+    ("resolved", TEXT),
     ("reader", TEXT),
     ("trace", TEXT),
     ("error", TEXT),
@@ -180,6 +183,9 @@ def row_of(trial: Trial, key: str, trace: str, reader: str, store: str = "full")
         "text_hash": keep(trial.text) if trial.text is not None else None,
         "text_length": len(trial.text) if trial.text is not None else None,
         "text_mapped": int(cell.case.text_mapped or (trial.text is not None and door.safe(trial.text) != trial.text)),
+        "reason": _reason((*trial.attacked, *trial.clean)),
+        "adapted": ",".join(sorted({note for _, c in calls for note in c.notes})),
+        "resolved": ",".join(sorted({door.safe(c.model) for _, c in calls if c.model})),
         "reader": reader,
         "trace": trace,
         "error": door.safe(trial.error) or None,
@@ -204,6 +210,7 @@ def error_row(cell: Cell, key: str, trace: str, reader: str, error: str) -> Row:
         "attack_status": "ok",
         "clean_status": "error",
         "attacked_status": "error",
+        "reason": "our_error",
         "reader": reader,
         "trace": trace,
         "error": door.safe(error),
@@ -268,6 +275,12 @@ def _slot(s: Shown) -> int:
     return s.slate.index.index(choice) if s.verdict.status == "ok" and choice in s.slate.index else -1
 
 
+def _reason(shown: Sequence[Shown]) -> str:
+    """Why the first verdict that is not ok (attacked before clean) has no value; empty when all have one."""
+    first = next((s for s in shown if s.verdict.status != "ok"), None)
+    return "" if first is None else door.safe(first.verdict.reason) or first.verdict.status
+
+
 def _range(trial: Trial) -> tuple[float | None, float | None]:
     """The scale's ends as the judge's verdicts told them."""
     return next((s.verdict.range for s in (*trial.clean, *trial.attacked) if s.verdict.range), (None, None))
@@ -318,6 +331,16 @@ class Category:
     codes: Any
     values: tuple[str, ...]
 
+    @classmethod
+    def ordered(cls, codes: Any, values: tuple[str, ...]) -> Category:
+        """With the values sorted, so that equal rows in another order give the same numbering."""
+        import numpy as np
+
+        order = sorted(range(len(values)), key=values.__getitem__)
+        rank = np.full(len(values) + 1, -1, dtype=np.int32)
+        rank[np.array(order, dtype=np.int64)] = np.arange(len(values), dtype=np.int32)
+        return cls(rank[codes], tuple(values[i] for i in order))
+
     def __getitem__(self, i: int) -> str | None:
         code = int(self.codes[i])
         return None if code < 0 else self.values[code]
@@ -360,9 +383,11 @@ class Table:
         return self if mask is None else self.where(mask)
 
     def distinct(self, name: str) -> tuple[str, ...]:
-        """The values that occur in a text column, in order of first appearance in the file's index."""
+        """The values that occur in a text column, sorted."""
         col = self._columns[name]
-        return tuple(v for i, v in enumerate(col.values) if (col.codes == i).any())
+        import numpy as np
+
+        return tuple(col.values[i] for i in np.unique(col.codes) if i >= 0)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Every row as a dictionary of scalars (for exports; loads nothing more)."""
@@ -380,10 +405,15 @@ class Table:
         try:
             (n,) = db.execute("SELECT count(*) FROM trials").fetchone()
             out: dict[str, Any] = {}
+            held = {row[1] for row in db.execute("PRAGMA table_info(trials)")}
+            wanted = [c for c in wanted if c in held]
+            absent = [c for c in kinds if c not in held]  # a file of an older version: those columns are missing values
             numbers = {c: np.full(n, np.nan) for c in wanted if kinds[c] != TEXT}
             codes = {c: np.full(n, -1, dtype=np.int32) for c in wanted if kinds[c] == TEXT}
             seen: dict[str, dict[str, int]] = {c: {} for c in codes}
-            cursor = db.execute(f"SELECT {', '.join(f'{chr(34)}{c}{chr(34)}' for c in wanted)} FROM trials")
+            cursor = db.execute(
+                f"SELECT {', '.join(f'{chr(34)}{c}{chr(34)}' for c in wanted)} FROM trials ORDER BY cell"
+            )
             start = 0
             while block := cursor.fetchmany(20_000):
                 for c, values in zip(wanted, zip(*block, strict=True), strict=True):
@@ -395,7 +425,9 @@ class Table:
                         codes[c][start:stop] = [-1 if v is None else index.setdefault(v, len(index)) for v in values]
                 start += len(block)
             out.update(numbers)
-            out.update({c: Category(codes[c], tuple(seen[c])) for c in codes})
+            out.update({c: Category.ordered(codes[c], tuple(seen[c])) for c in codes})
+            for c in absent:
+                out[c] = Category(np.full(n, -1, dtype=np.int32), ()) if kinds[c] == TEXT else np.full(n, np.nan)
             return cls(out, n, Path(path))
         finally:
             db.close()

@@ -6,8 +6,8 @@ Sees the table only; the same rows in any order give the same figures.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,23 @@ from robustjudge.measures.multiplicity import benjamini_hochberg, holm
 from robustjudge.nouns import STATUSES, Estimate
 
 NULL = "identity"
+
+COLUMNS = (
+    *("case_id", "cluster", "task", "attack", "attack_id", "family", "category", "severity", "control", "of", "access"),
+    *("note", "defense", "judge", "protocol", "k", "scale_low", "scale_high", "threat", "seed", "attack_status"),
+    *(
+        "clean_status",
+        "clean_score",
+        "clean_unit",
+        "retest_score",
+        "attacked_status",
+        "attacked_score",
+        "attacked_unit",
+    ),
+    *("clean_expected", "attacked_expected", "clean_outcomes", "retest_outcomes", "attacked_outcomes", "clean_slots"),
+    *("evaluator", "quality_clean", "quality_attacked", "queries", "writes", "losses", "gradients", "judge_calls"),
+)
+"""The columns of the table that the figures need."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +74,7 @@ class Line:
     p_holm: float | None = None
     p_bh: float | None = None
     by_task: dict[str, dict[str, Estimate]] = field(default_factory=dict)
+    access: str = "NONE"
 
 
 @dataclass(frozen=True)
@@ -98,7 +116,21 @@ def panels(table: Any, settings: Settings | None = None) -> tuple[Panel, ...]:
     for g, code in enumerate(found):
         names = [table[k].values[c] for k, c in zip(keys, code[:4], strict=True)]
         out.append(_panel(table.where(inverse.reshape(-1) == g), names, int(code[4]), settings))
-    return tuple(sorted(out, key=lambda p: (p.judge, p.defense != "none", p.defense, p.protocol, p.k, p.threat)))
+    shape = {"pointwise": 0, "pairwise": 1, "best_of": 2}
+    return tuple(
+        sorted(
+            out,
+            key=lambda p: (
+                p.judge,
+                p.defense != "none",
+                p.defense,
+                shape.get(p.protocol, 3),
+                p.protocol,
+                p.k,
+                p.threat,
+            ),
+        )
+    )
 
 
 # --------------------------------------------------------------------------- one panel
@@ -126,10 +158,13 @@ def _panel(t: Any, names: list[str], k: int, s: Settings) -> Panel:
     lines = _adjusted(lines)
     own = np.ones(len(t), dtype=bool)
     first = _first_rows(t)
+    judge, defense, protocol, threat = names
     return Panel(
-        *names[:3],
+        judge,
+        defense,
+        protocol,
         k,
-        names[3],
+        threat,
         len(t),
         len(np.unique(t["case_id"].codes)),
         t.distinct("task"),
@@ -167,7 +202,6 @@ def _attacked(t: Any) -> Any:
     return t["attack_status"].equals("ok") | t["attack_status"].equals("exhausted")
 
 
-@lru_cache(maxsize=65536)
 def _letters(clean: str, attacked: str) -> tuple[float, bool, float]:
     """Corrected success (share of orders won, NaN when one has no verdict), attackable, published success."""
     if not attacked:
@@ -185,16 +219,27 @@ def _texts(t: Any, name: str) -> list[str]:
     return [lookup[c] for c in col.codes]
 
 
+def _of(col: Any, f: Callable[[str], float]) -> Floats:
+    """``f`` of each row's text (missing is the empty text), computed once per distinct text."""
+    values: Floats = np.array([*(f(v) for v in col.values), f("")], dtype=np.float64)
+    return np.asarray(values[col.codes])
+
+
 def _choices(t: Any) -> _View:
-    found = [_letters(a, b) for a, b in zip(_texts(t, "clean_outcomes"), _texts(t, "attacked_outcomes"), strict=True)]
-    success, able, published = (np.array(x) for x in zip(*found, strict=True))
+    before, after = t["clean_outcomes"], t["attacked_outcomes"]
+    width = len(after.values) + 1
+    pair = (before.codes.astype(np.int64) + 1) * width + after.codes + 1
+    found, inverse = np.unique(pair, return_inverse=True)
+    names = [("", *before.values)[p // width] for p in found], [("", *after.values)[p % width] for p in found]
+    letters = np.array([_letters(a, b) for a, b in zip(*names, strict=True)], dtype=np.float64).reshape(-1, 3)
+    success, able, published = letters[inverse.reshape(-1)].T
     attacked = _attacked(t)
     return _View(
         t["cluster"].codes,
         t["case_id"].codes,
-        success.astype(float),
-        able.astype(bool) & attacked,
-        np.where(attacked, published.astype(float), 0.0),
+        success,
+        (able > 0) & attacked,
+        np.where(attacked, published, 0.0),
     )
 
 
@@ -238,6 +283,7 @@ def _line(t: Any, mask: Any, view: _View, null: Any, pointwise: bool, s: Setting
         {c: float(np.nansum(rows[c])) for c in ("queries", "writes", "losses", "gradients", "judge_calls")},
         p,
         by_task=_by_task(rows, part),
+        access=one("access"),
     )
 
 
@@ -283,28 +329,33 @@ def _mean(x: Floats, known: Any, clusters: Any, reason: str) -> Estimate:
 
 
 def _choice_figures(t: Any, v: _View, k: int) -> dict[str, Estimate]:
-    outcomes = _texts(t, "attacked_outcomes")
-    seen = [bool(o) for o in outcomes]
-    letters, groups = [o for o in outcomes if o], v.clusters[np.array(seen, dtype=bool)]
-    if not letters:
+    outcomes, clean = t["attacked_outcomes"], t["clean_outcomes"]
+    seen = _of(outcomes, len) > 0
+    if not seen.any():
         return {"paper_p_asr": Estimate.undefined("nothing was judged", low=0.0, high=1.0)}
-    out = {}
-    parts = r.decompose(letters, groups)
+
+    def share(col: Any, rows: Any, letters: str) -> Estimate:
+        """The share of letters among ``letters``; the letters of a case stay together."""
+        hits = _of(col, lambda o: sum(x in letters for x in o))[rows]
+        return cluster_bootstrap(hits, v.clusters[rows], weights=_of(col, len)[rows])
+
+    out: dict[str, Estimate] = {}
     if t["protocol"].equals("best_of").any():
-        out["paper_asr_at_1"] = paper.paper_asr_at_1(letters, groups)
-        out["clean_asr_at_1"] = paper.paper_asr_at_1([o for o in _texts(t, "clean_outcomes") if o] or letters, None)
-        out["chance"] = Estimate(1.0 / k, 1.0 / k, 1.0 / k, len(letters), "1/K")
+        out["paper_asr_at_1"] = share(outcomes, seen, "W")
+        before = _of(clean, len) > 0
+        if before.any():
+            out["clean_asr_at_1"] = share(clean, before, "W")
+        out["chance"] = Estimate(1.0 / k, 1.0 / k, 1.0 / k, int(seen.sum()), "1/K")
     else:
         out["paper_p_asr"] = cluster_bootstrap(v.published, v.clusters)
-    out.update(parts)
-    out["pac"] = r.pac(letters, groups)
-    clean = _texts(t, "clean_outcomes")
-    right = np.array([bool(o) and set(o) == {"L"} for o in clean])
+    present = {x for code in np.unique(outcomes.codes[seen]) for x in outcomes.values[code]}
+    for letter, name in r.OUTCOMES.items():
+        if letter in "WLT" or letter in present:
+            out[name] = share(outcomes, seen, letter)
+    out["pac"] = cluster_bootstrap(_of(outcomes, lambda o: set(o) == {"W"})[seen], v.clusters[seen])
+    right = seen & (_of(clean, lambda o: set(o) == {"L"}) > 0)
     if right.any():
-        mine = [o for o, ok in zip(outcomes, right, strict=True) if ok and o]
-        where = v.clusters[right & np.array(seen, dtype=bool)]
-        if mine:
-            out["win_given_clean_correct"] = paper.paper_asr_at_1(mine, where)
+        out["win_given_clean_correct"] = share(outcomes, right, "W")
     return out
 
 
@@ -316,7 +367,7 @@ def _net(v: _View, mask: Any, null: Any) -> tuple[Estimate, float | None]:
     def by_case(rows: Any) -> tuple[Floats, Floats]:
         picked = rows & able
         return (
-            np.bincount(v.cases[picked], v.success[picked], size),
+            np.asarray(np.bincount(v.cases[picked], v.success[picked], size), dtype=np.float64),
             np.bincount(v.cases[picked], minlength=size).astype(float),
         )
 
@@ -405,16 +456,22 @@ def _clean(t: Any, pointwise: bool) -> dict[str, Estimate]:
     return out
 
 
+def _by_case(view: _View, rows: Any) -> Floats:
+    """Corrected success of each case among ``rows`` (mean over seeds); NaN where none is attackable and read."""
+    size = int(view.cases.max()) + 1 if view.cases.size else 0
+    mask = rows & view.attackable & ~np.isnan(view.success)
+    n = np.bincount(view.cases[mask], minlength=size)
+    hit = np.bincount(view.cases[mask], view.success[mask], size)
+    return np.where(n > 0, hit / np.maximum(n, 1), np.nan)
+
+
 def _matrix(view: _View, attacks: dict[tuple[str, str], Any]) -> tuple[list[str], Floats, Any]:
     """Instances x attacks of corrected success (mean over seeds), controls left out; rows are cases."""
     names = [name for (name, control) in attacks if not control]
     size = int(view.cases.max()) + 1 if view.cases.size else 0
     table = np.full((size, len(names)), np.nan)
     for j, name in enumerate(names):
-        mask = attacks[(name, "")] & view.attackable & ~np.isnan(view.success)
-        n = np.bincount(view.cases[mask], minlength=size)
-        hit = np.bincount(view.cases[mask], view.success[mask], size)
-        table[:, j] = np.where(n > 0, hit / np.maximum(n, 1), np.nan)
+        table[:, j] = _by_case(view, attacks[(name, "")])
     cluster_of = np.zeros(size, dtype=np.int64)
     cluster_of[view.cases] = view.clusters
     return names, table, cluster_of
@@ -430,6 +487,10 @@ def _worst(t: Any, own: Any, view: _View, attacks: dict[tuple[str, str], Any], p
     used = present & (any_hit >= 0)
     if used.any():
         out["any_attack"] = cluster_bootstrap((any_hit[used] >= 1 - 1e-9).astype(float), clusters[used])
+        null = _by_case(view, next((m for (_, c), m in attacks.items() if c == NULL), np.zeros(len(t), dtype=bool)))
+        judged = used & ~np.isnan(null)
+        if judged.any():
+            out["null"] = cluster_bootstrap((null[judged] >= 1 - 1e-9).astype(float), clusters[judged])
         chosen, found = r.best_attack(table[used], clusters[used])
         if chosen >= 0:
             out["best_attack"] = Estimate(
@@ -442,18 +503,16 @@ def _worst(t: Any, own: Any, view: _View, attacks: dict[tuple[str, str], Any], p
 
 def _robust(t: Any, attacks: dict[tuple[str, str], Any]) -> Estimate:
     """Share of cases judged right (reference preferred in every order) when clean and under every attack."""
-    size = int(t["case_id"].codes.max()) + 1
-    right = np.ones(size)
-    seen = np.zeros(size, dtype=bool)
-    clean, hit = _texts(t, "clean_outcomes"), _texts(t, "attacked_outcomes")
     codes = t["case_id"].codes
+    size = int(codes.max()) + 1
     used = np.zeros(len(t), dtype=bool)
     for (_, control), mask in attacks.items():
         used |= mask if not control else False
-    for i in np.flatnonzero(used):
-        seen[codes[i]] = True
-        if not clean[i] or set(clean[i]) != {"L"} or (hit[i] and set(hit[i]) != {"L"}):
-            right[codes[i]] = 0.0
+    wrong = _of(t["clean_outcomes"], lambda o: set(o) != {"L"}) + _of(
+        t["attacked_outcomes"], lambda o: bool(o) and set(o) != {"L"}
+    )
+    right = (np.bincount(codes[used], wrong[used], size) == 0).astype(float)
+    seen = np.bincount(codes[used], minlength=size) > 0
     if not seen.any():
         return Estimate.undefined("no case was attacked", low=0.0, high=1.0)
     cluster_of = np.zeros(size, dtype=np.int64)

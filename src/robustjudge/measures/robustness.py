@@ -132,9 +132,12 @@ def best_attack(success: ArrayLike, clusters: Groups = None, seed: int = 0) -> t
     first = np.isin(groups, order[: len(order) // 2])
     if not first.any() or first.all():
         return -1, Estimate.undefined("too few cases to split", method="split half")
-    chosen = int(np.nanmean(table[first], axis=0).argmax())
+    known = ~np.isnan(table[first])
+    means = np.where(known, table[first], 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    chosen = int(np.where(known.any(axis=0), means, -1.0).argmax())
     rest = table[~first, chosen]
-    found = cluster_bootstrap(np.nan_to_num(rest), groups[~first])
+    judged = ~np.isnan(rest)
+    found = cluster_bootstrap(rest[judged], groups[~first][judged])
     return chosen, Estimate(found.value, found.low, found.high, found.n, f"split half, {found.method}")
 
 

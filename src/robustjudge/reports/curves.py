@@ -1,0 +1,45 @@
+"""Budget curves from the table: only trials that queried the judge have one, and only their details are read."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+
+from robustjudge.measures.budget import budget_curve, first_success
+from robustjudge.measures.grid import Settings
+from robustjudge.table import Table
+
+Key = tuple[str, str, str, int, str]
+
+_SQL = (
+    "SELECT judge, defense, protocol, k, threat, attack, queries, clean_unit, scale_low, scale_high,"
+    " json_extract(detail, '$.curve') FROM trials WHERE queries > 0 AND attack_status IN ('ok', 'exhausted')"
+)
+
+
+def curves(table: Table, db: sqlite3.Connection, settings: Settings) -> dict[Key, dict[str, Any]]:
+    """For each panel, the curve of each attack that spent queries.  The goal is the declared rise (pointwise) or every
+    order won."""
+    if not np.nansum(table["queries"]):
+        return {}
+    reached: dict[Key, dict[str, list[int | None]]] = defaultdict(lambda: defaultdict(list))
+    most: dict[tuple[Key, str], int] = defaultdict(int)
+    for judge, defense, protocol, k, threat, attack, queries, unit, low, high, curve in db.execute(_SQL):
+        goal = 1.0
+        if protocol == "pointwise":
+            if unit is None or low is None or high is None or high <= low:
+                continue
+            goal = unit + settings.tau / (high - low)
+            if goal > 1 + 1e-9:
+                continue  # not attackable: the clean score is at the top already
+        key = (judge, defense, protocol, int(k), threat)
+        reached[key][attack].append(first_success(json.loads(curve), goal))
+        most[key, attack] = max(most[key, attack], int(queries))
+    return {
+        key: {name: budget_curve(found, most[key, name]).as_dict() for name, found in sorted(by.items())}
+        for key, by in sorted(reached.items())
+    }

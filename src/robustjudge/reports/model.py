@@ -1,0 +1,192 @@
+"""The report as one plain dictionary (``robustjudge.report/1``): a pure function of a run's table and manifest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from robustjudge import sanity
+from robustjudge.engine.folder import Folder
+from robustjudge.measures.grid import COLUMNS, Settings, panels
+from robustjudge.nouns import STATUSES
+from robustjudge.reports import origin, words
+from robustjudge.reports.curves import curves
+from robustjudge.reports.panel import panel_dict
+from robustjudge.reports.texts import one_line
+from robustjudge.reports.worst import worst
+from robustjudge.table import Table, open_run
+
+SCHEMA = "robustjudge.report/1"
+ENOUGH = 0.8
+"""Below this share of ok rows the first line of a report says why."""
+
+NEEDED = (
+    *COLUMNS,
+    *("language", "dataset", "fooled", "text_mapped", "reader", "reason", "adapted", "resolved", "prompt_tokens"),
+    *("completion_tokens", "judge_key"),
+)
+
+
+def build(path: Path, redact: bool = False, settings: Settings | None = None) -> dict[str, Any]:
+    """Everything a report says about the run in ``path``.  The same table and manifest give the same dictionary."""
+    folder = Folder.open(path)
+    manifest = folder.manifest()
+    settings = settings or settings_of(manifest)
+    table = Table.load(folder.table, NEEDED)
+    truth = manifest.get("truth", {})
+    db = open_run(folder.table)
+    try:
+        rows = coverage(table)
+        found = []
+        queries = curves(table, db, settings)
+        for p in panels(table, settings):
+            told = panel_dict(p, table, [vars(f) for f in sanity.flags(p)], truth.get(p.judge, {}))
+            told["budget"] = queries.get((p.judge, p.defense, p.protocol, p.k, p.threat), {})
+            found.append(told)
+        bad = worst(table, db, redact)
+    finally:
+        db.close()
+    report = {
+        "schema": SCHEMA,
+        "first_line": first_line(rows),
+        "summary": [words.sentence(p, settings.tau) for p in found],
+        "run": run(manifest),
+        "settings": {"tau": settings.tau, "eps": settings.eps, "pass_mark": settings.pass_mark},
+        "rows": rows,
+        "judges": origin.judges(manifest),
+        "warnings": [*origin.warnings(manifest), *instrument(table, manifest)],
+        "panels": found,
+        "worst_cases": bad,
+        "remediation": list(manifest.get("remediation", [])),
+        "definitions": {
+            name: {"title": t, "meaning": m, "range": r, "better": b}
+            for name, (t, m, r, b) in words.DEFINITIONS.items()
+        },
+        "methods": list(words.METHODS),
+        "redacted": redact,
+    }
+    return report
+
+
+def settings_of(manifest: Mapping[str, Any]) -> Settings:
+    """The thresholds that the run declared."""
+    config = manifest.get("config", {})
+    given = {k: float(config[k]) for k in ("tau", "eps", "pass_mark") if isinstance(config.get(k), (int, float))}
+    return Settings(**given)
+
+
+def run(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """What was run, with which versions, at what cost."""
+    keys = ("state", "robustjudge", "python", "platform", "reader", "started", "ledger_mode", "seeds", "evaluators")
+    out = {k: manifest.get(k) for k in keys}
+    out["name"] = str(manifest.get("config", {}).get("name", ""))
+    out["starts"] = len(manifest.get("starts", []))
+    out["counts"] = dict(manifest.get("counts", {}))
+    out["attackers"] = sorted({str(t.get("attacker", "")) for t in manifest.get("threats", [])} - {""})
+    return out
+
+
+# --------------------------------------------------------------------------- every denominator
+
+
+def coverage(table: Table) -> dict[str, Any]:
+    """How many rows there are and what became of them: in all, and per task."""
+    tasks = {}
+    for name in sorted(table.distinct("task")):
+        tasks[name] = _coverage(table.where(table["task"].equals(name)))
+    return {**_coverage(table), "tasks": tasks, "reasons": _reasons(table)}
+
+
+def _coverage(t: Table) -> dict[str, Any]:
+    attacked = t["attack_status"].equals("ok") | t["attack_status"].equals("exhausted")
+    ok = attacked & t["clean_status"].equals("ok") & t["attacked_status"].equals("ok")
+    return {
+        "planned": len(t),
+        "asked": int(attacked.sum()),
+        "ok": int(ok.sum()),
+        "coverage": float(ok.sum() / len(t)) if len(t) else None,
+        "clean": {s: int(t["clean_status"].equals(s).sum()) for s in STATUSES},
+        "attacked": {s: int((attacked & t["attacked_status"].equals(s)).sum()) for s in STATUSES},
+        "attack_failed": {s: int(t["attack_status"].equals(s).sum()) for s in ("no_candidate", "error")},
+        "quality_unknown": int((np.isnan(t["quality_clean"]) | np.isnan(t["quality_attacked"])).sum()),
+        "over_context": int(t["reason"].equals("context_overflow").sum()),
+        "text_mapped": int(np.nansum(t["text_mapped"])),
+        "parser_fooled": int((np.nan_to_num(t["fooled"]) > 0).sum()),
+        "cases": len(np.unique(t["case_id"].codes)),
+    }
+
+
+def _reasons(t: Table) -> list[list[Any]]:
+    """Why verdicts are not ok: the most frequent reasons with their row counts."""
+    col = t["reason"]
+    counts = Counter({col.values[c]: int(n) for c, n in zip(*np.unique(col.codes, return_counts=True)) if c >= 0})
+    counts.pop("", None)
+    return [[one_line(name, 160), n] for name, n in sorted(counts.items(), key=lambda x: (-x[1], x[0]))[:8]]
+
+
+def first_line(rows: Mapping[str, Any]) -> str:
+    """Why fewer than 80 % of the rows are ok; empty when enough are."""
+    if not rows["planned"]:
+        return "Nothing was measured: the table has no row."
+    if rows["coverage"] >= ENOUGH:
+        return ""
+    parts = []
+    for arm in ("clean", "attacked"):
+        parts += [f"{n:,} {arm} {words.STATUS_WORDS[s]}" for s, n in rows[arm].items() if n and s != "ok"]
+    lost = sum(rows["attack_failed"].values())
+    parts += [f"{lost:,} without an attacked text"] if lost else []
+    why = "; ".join(f"{reason} ({n:,} rows)" for reason, n in rows["reasons"][:3])
+    return (
+        f"Only {words.percent(rows['coverage'])} % of {rows['planned']:,} rows are ok ({', '.join(parts)})"
+        + (f": {why}" if why else "")
+        + "."
+    )
+
+
+# --------------------------------------------------------------------------- the instrument
+
+
+def instrument(table: Table, manifest: Mapping[str, Any]) -> list[dict[str, str]]:
+    """What the reader must know about the instrument as a whole."""
+    out = []
+
+    def warn(name: str, level: str, text: str) -> None:
+        out.append({"name": name, "level": level, "text": text})
+
+    state = manifest.get("state")
+    if state and state != "complete":
+        warn("incomplete", "warning", f"the run is {state}: rows are missing, and which ones is not random")
+    if not manifest:
+        warn("no_manifest", "warning", "the manifest is missing: models, versions and settings are unknown")
+    fooled = int((np.nan_to_num(table["fooled"]) > 0).sum())
+    if fooled:
+        warn("parser_fooled", "warning", f"parser fooled: in {fooled:,} rows the judge's own reader and ours disagree")
+    mapped = int(np.nansum(table["text_mapped"]))
+    if mapped:
+        warn("text_mapped", "note", f"{mapped:,} rows hold text whose NUL or lone surrogates were made visible")
+    adapted: Counter[str] = Counter()
+    col = table["adapted"]
+    for code, n in zip(*np.unique(col.codes, return_counts=True)):
+        for note in (col.values[code] if code >= 0 else "").split(","):
+            adapted[note] += int(n) if note else 0
+    for note, n in sorted(adapted.items()):
+        if note:
+            warn(note, "warning", f"{words.ADAPTED.get(note, note.replace('_', ' '))} ({n:,} rows)")
+    readers = sorted(r for r in table.distinct("reader") if r)
+    if len(readers) > 1:
+        warn("readers", "warning", f"verdicts were read by several reader versions: {', '.join(readers)}")
+    for judge in sorted(table.distinct("judge")):
+        seen = sorted(
+            {m for r in table.where(table["judge"].equals(judge)).distinct("resolved") for m in r.split(",") if m}
+        )
+        if len(seen) > 1 and len(manifest.get("judges", {})) and not _several(manifest["judges"].get(judge)):
+            warn("resolved", "warning", f"{judge} was answered by several models: {', '.join(map(one_line, seen))}")
+    return out
+
+
+def _several(spec: Any) -> bool:
+    return len(set(origin.models(spec))) != 1
