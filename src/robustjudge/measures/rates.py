@@ -137,8 +137,7 @@ def ppi_mean(
     name = f"ppi{'++' if tuned else ''} (lambda {lam:.3f})"
     if (tuned and lam == 0.0) or float(np.ptp(rest)) <= 1e-12:
         labels = wilson(float(y.sum()), n, level)
-        low, high = labels.low or 0.0, labels.high or 0.0
-        return bounded(float(y.mean()) if lam == 0.0 else value, low, high, n, f"{name}, wilson on labels")
+        return bounded(float(y.mean()), labels.low or 0.0, labels.high or 0.0, n, f"{name}, wilson on labels")
     se = sqrt(lam * lam * float(u.var()) / m + float(rest.var()) / n)
     t = small_sample and n < 50
     q = float(special.stdtrit(n - 1, 0.5 + level / 2)) if t else z_of(level)

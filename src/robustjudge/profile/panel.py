@@ -88,10 +88,11 @@ def collect(rows: Iterable[LabelRow | BadLabel]) -> Table:
         if isinstance(row, BadLabel):
             t.rejected.append(row)
             continue
-        if row.key in lines:
-            doubled.append(f"{row.item_id} by {row.rater_id} in lines {lines[row.key]} and {row.line}")
+        key = row.key
+        if key in lines:
+            doubled.append(f"{row.item_id} by {row.rater_id} in lines {lines[key]} and {row.line}")
             continue
-        lines[row.key] = row.line
+        lines[key] = row.line
         _put(t, row, judges)
     if doubled:
         more = f" and {len(doubled) - 5} more" if len(doubled) > 5 else ""
@@ -187,7 +188,7 @@ def _disagreements(t: Table) -> tuple[Disagreement, ...]:
     for rater in t.raters:
         for item, label in t.human[rater].items():
             by_item.setdefault(item, []).append((rater, label))
-    split = {i: g for i, g in by_item.items() if len({v for _, v in g}) > 1}
+    split = {i: g for i, g in by_item.items() if any(v != g[0][1] for _, v in g)}
     often: Counter[tuple[str, ...]] = Counter(tuple(sorted({v for _, v in g})) for g in split.values())
     order = sorted(split, key=lambda i: (-often[tuple(sorted({v for _, v in split[i]}))], i))
     return tuple(Disagreement(i, tuple(split[i]), t.stratum.get(i, "")) for i in order)
@@ -231,18 +232,22 @@ def fatigue(t: Table) -> list[Check]:
 
 def reference(t: Table) -> tuple[dict[str, str], str, int]:
     """(item -> reference label, how, tied items): adjudicated where there is one, else the untied majority."""
-    votes: dict[str, Counter[str]] = {}
+    votes: dict[str, list[str]] = {}
     for given in t.human.values():
         for item, label in given.items():
-            votes.setdefault(item, Counter())[label] += 1
+            votes.setdefault(item, []).append(label)
     out: dict[str, str] = {}
     ties = 0
     for item in dict.fromkeys((*votes, *t.adjudicated)):
         if item in t.adjudicated:
             out[item] = t.adjudicated[item]
             continue
-        best = votes[item].most_common(2)
-        if len(best) == 2 and best[0][1] == best[1][1]:
+        cast = votes[item]
+        if len(set(cast)) == 1:
+            out[item] = cast[0]
+            continue
+        best = Counter(cast).most_common(2)
+        if best[0][1] == best[1][1]:
             ties += 1
         else:
             out[item] = best[0][0]
