@@ -1,0 +1,55 @@
+"""The readable page of a package: one self-contained HTML document, every text escaped, nothing loaded or executed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+from robustjudge.profile.package import JudgeProfile
+
+_NAMES = {
+    "tpr": "True positive rate (sensitivity)",
+    "fpr": "False positive rate",
+    "prevalence": "Prevalence of positives",
+    "kappa": "Cohen's kappa, judge and reference",
+    "ac1": "Gwet's AC1, judge and reference",
+    "youden_j": "Youden's J (TPR - FPR)",
+    "coverage": "Verdicts that could be read",
+    "mean_bias": "Mean bias (judge - human)",
+    "qwk": "Quadratically weighted kappa",
+}
+
+
+def page(profile: JudgeProfile) -> str:
+    """The package as one HTML page for people; texts from the package are escaped and never become markup."""
+    from jinja2 import Environment, StrictUndefined
+
+    body = profile.as_dict()
+    environment = Environment(autoescape=True, undefined=StrictUndefined)
+    template = environment.from_string((files("robustjudge.profile") / "page.html").read_text(encoding="utf-8"))
+    return template.render(
+        p=_Dotted(body),
+        address=body["sha256"],
+        said="Every step of the protocol passed." if profile.outcome == "certified" else "",
+        people=_rows(body["humans"].get("agreement", {})),
+        main=[(label, _Dotted(body[k])) for k, label in _NAMES.items() if body[k]["method"] != "none"],
+        rates=_rows(body["rates"]),
+        worst=_rows(body["rates_unread_as_error"]),
+        unread=sorted((body["confusion"].get("unread") or {}).items()),
+    )
+
+
+class _Dotted(dict[str, Any]):
+    """A mapping whose missing keys read as empty in the template."""
+
+    def __missing__(self, key: str) -> Any:
+        return {"flags": ()}.get(key, "")
+
+    def __getattr__(self, key: str) -> Any:
+        value = self[key]
+        return _Dotted(value) if isinstance(value, dict) else value
+
+
+def _rows(figures: Mapping[str, Any]) -> list[tuple[str, _Dotted]]:
+    return [(k.replace("_", " "), _Dotted(v)) for k, v in sorted(figures.items())]
