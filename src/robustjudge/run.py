@@ -23,7 +23,7 @@ from robustjudge.engine.kernel import Pending
 from robustjudge.engine.ledger import Ledger, Mode
 from robustjudge.engine.writer import Writer, connect
 from robustjudge.errors import ConfigError, Inconclusive
-from robustjudge.nouns import Case
+from robustjudge.nouns import Case, Completion
 from robustjudge.plan import Plan
 from robustjudge.spec import dump, load
 from robustjudge.table import DROP_MARKS, PUT_MARK, PUT_ROW, PUT_TEXT, SCHEMA, Table, cell_key, error_row, row_of
@@ -40,7 +40,7 @@ class Options:
     live trials (0: four times the models' concurrency).  ``store``: ``full`` or ``hashes``.  ``models``: settings by
     model name, or ready providers.  ``services``: answerers of :class:`~robustjudge.judges.Service`.
     ``retry_errors``: run cells again whose row says ``error``.  ``truth``: known true rates of planted judges, printed
-    beside the measured ones.
+    beside the measured ones.  ``inputs``: what reading the cases gave (counts, rows set aside), kept in the manifest.
     """
 
     root: Path = Path("runs")
@@ -58,6 +58,7 @@ class Options:
     services: Mapping[str, Any] = field(default_factory=dict)
     config: Mapping[str, Any] = field(default_factory=dict)
     truth: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, Any] = field(default_factory=dict)
     listener: Listener | None = None
 
 
@@ -120,7 +121,13 @@ async def execute_async(plan: Plan, options: Options) -> Run:
     prices = price_table()
     folder = Folder.open(options.resume) if options.resume else Folder.create(options.root, options.slug)
     folder.lock()
-    tally = Tally(price=lambda completion, model: prices.cost(completion.usage, model))
+    priced = lru_cache(maxsize=256)(prices.price)
+
+    def cost(completion: Completion, model: str) -> float | None:
+        price = priced(model)
+        return None if price is None else price.cost(completion.usage)
+
+    tally = Tally(price=cost)
     listener = fan(tally, options.listener) if options.listener else tally
     writer = Writer()
     ledger = Ledger(writer, options.ledger, options.mode)
@@ -140,7 +147,7 @@ async def execute_async(plan: Plan, options: Options) -> Run:
             sql = "SELECT attacked_status = 'error' OR clean_status = 'error' FROM trials WHERE cell = ?"
             for cell in plan.cells():
                 key = cell_key(cell)
-                row = reading.execute(sql, (key,)).fetchone()
+                row = reading.execute(sql, (key,)).fetchone() if options.resume else None
                 if row is not None and not (options.retry_errors and row[0]):
                     listener(Event("row", key, detail="kept"))
                     continue
@@ -290,6 +297,7 @@ def _write_manifest(
         "threats": [dump(t) for t in plan.threats],
         "seeds": list(plan.seeds),
         "evaluators": dict(plan.evaluators),
+        "inputs": dict(options.inputs) or old.get("inputs", {}),
         "truth": dict(options.truth) or old.get("truth", {}),
         "ledger_mode": options.mode,
         "counts": {

@@ -193,6 +193,11 @@ def _suites() -> Mapping[str, tuple[str, ...]]:
     }
 
 
+def attack_suites() -> Mapping[str, tuple[str, ...]]:
+    """Every suite and category by name, with its attacks."""
+    return dict(_suites())
+
+
 def suite(name: str) -> tuple[str, ...]:
     """The attack names of a suite or category; ``all`` is every attack but the controls."""
     key = name.strip().lower().replace(" ", "_").replace("optimization", "optimisation")

@@ -1,20 +1,17 @@
-"""The commands: parse, hand over, print; exit codes come from the error tree."""
+"""The table of commands and how one is run: its module is imported when it is called; exit codes come from the error
+tree.  ``--help`` prints the table without importing any command, so it stays fast."""
 
 from __future__ import annotations
 
 import os
 import sys
-from importlib import import_module
 from typing import Any
 
-import click
-import typer
-
-from robustjudge.errors import RobustJudgeError
+from robustjudge.errors import RobustJudgeError, UnknownName
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("robustjudge.cli.demo", "offline, no key: embedded model and planted judges, a report at the end"),
-    "init": ("robustjudge.cli.project", "scaffold a project: judge prompt, cases, configuration, workflow"),
+    "init": ("robustjudge.cli.project", "scaffold a project: judge prompt, cases, configuration"),
     "doctor": ("robustjudge.cli.doctor", "check configuration, data, endpoints and versions; --live sends one call"),
     "run": ("robustjudge.cli.execute", "plan and execute; --dry-run tells calls, cost and precision first"),
     "report": ("robustjudge.cli.outputs", "rebuild the reports of a run, no call"),
@@ -27,11 +24,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "bias": ("robustjudge.cli.people", "bias probes on a judge"),
     "label": ("robustjudge.cli.people", "blind labelling page for several raters"),
     "profile": ("robustjudge.cli.people", "verify and compare judge packages"),
-    "optimize": ("robustjudge.cli.prompts", "search for a more robust judge prompt"),
+    "optimize": ("robustjudge.cli.optimize", "search for a more robust judge prompt"),
     "redteam": ("robustjudge.cli.redteam", "generate reviewed adversarial variants"),
     "review": ("robustjudge.cli.web", "local page: review queue"),
     "view": ("robustjudge.cli.web", "local page: browse runs"),
-    "list": ("robustjudge.cli.lists", "attacks, defenses, judges, datasets, evaluators, templates"),
+    "list": ("robustjudge.cli.lists", "attacks, defenses, judges, datasets, evaluators, templates, suites, models"),
     "models": ("robustjudge.cli.stores", "pull and show local models"),
     "cache": ("robustjudge.cli.stores", "the ledger: ls, prune, clear"),
     "quality": ("robustjudge.cli.stores", "check and install content-quality evaluators"),
@@ -40,50 +37,18 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "selftest": ("robustjudge.cli.selftest", "planted judges with known flaws: does the instrument recover them?"),
 }
 
+ABOUT = """\
+Usage: robustjudge [--version] [--help] COMMAND [OPTIONS]
 
-class Lazy(click.Group):
-    """A group whose commands are imported when they are called, so that ``--help`` stays fast."""
+  Attack an LLM judge, defend it, calibrate it against people, and decide whether its prompt may ship.
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return [name for name, (module, _) in COMMANDS.items() if _there(module)]
+Commands:
+{commands}
 
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        found = COMMANDS.get(name)
-        if found is None or not _there(found[0]):
-            return None
-        if ctx.resilient_parsing:
-            return click.Command(name)
-        command: click.Command = typer.main.get_command(import_module(found[0]).app)
-        if isinstance(command, click.Group) and name in command.commands:
-            return command.commands[name]
-        return command
+  robustjudge COMMAND --help tells a command's options; each can also be set by ROBUSTJUDGE_<OPTION>.
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        rows = [(name, COMMANDS[name][1]) for name in self.list_commands(ctx)]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
-
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        if args and self.get_command(ctx, args[0]) is None:
-            from robustjudge.errors import UnknownName
-
-            raise UnknownName("command", args[0], tuple(self.list_commands(ctx)))
-        return super().resolve_command(ctx, args)
-
-
-def _there(module: str) -> bool:
-    from importlib.util import find_spec
-
-    return find_spec(module) is not None
-
-
-@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="robustjudge")
-def robustjudge() -> None:
-    """Attack an LLM judge, defend it, calibrate it against people, and decide whether its prompt may ship.
-
-    Exit codes: 0 pass; 1 gate failed; 2 usage or configuration; 3 inconclusive; 4 incomplete; 130 interrupted.
-    """
+Exit codes: 0 pass; 1 gate failed; 2 usage or configuration; 3 inconclusive; 4 incomplete; 130 interrupted.
+"""
 
 
 def run(argv: list[str]) -> int:
@@ -92,14 +57,16 @@ def run(argv: list[str]) -> int:
     ``ROBUSTJUDGE_DEBUG=1`` shows the traceback.
     """
     try:
-        result = robustjudge.main(args=argv, prog_name="robustjudge", standalone_mode=False)
-        return result if isinstance(result, int) else 0
-    except click.exceptions.Exit as leave:
-        return leave.exit_code
-    except click.ClickException as fault:
-        fault.show()
-        return 2
-    except (click.exceptions.Abort, KeyboardInterrupt):
+        if not argv or argv[0] in ("-h", "--help"):
+            print(about(), end="")
+            return 0
+        if argv[0] == "--version":
+            from importlib.metadata import version
+
+            print(f"robustjudge {version('robustjudge')}")
+            return 0
+        return call(argv[0], argv[1:])
+    except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         return 130
     except RobustJudgeError as fault:
@@ -112,3 +79,53 @@ def run(argv: list[str]) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 0
+
+
+def about() -> str:
+    """The text of ``--help``."""
+    names = there()
+    width = max(map(len, names))
+    return ABOUT.format(commands="\n".join(f"  {n:<{width}}  {COMMANDS[n][1]}" for n in names))
+
+
+def there() -> list[str]:
+    """The commands whose module is installed."""
+    from importlib.util import find_spec
+
+    return [name for name, (module, _) in COMMANDS.items() if find_spec(module) is not None]
+
+
+def command(name: str) -> Any:
+    """The click command behind a name; :class:`UnknownName` with the nearest names."""
+    from importlib import import_module
+
+    if name not in there():
+        raise UnknownName("command", name, tuple(there()))
+    import typer
+
+    found = typer.main.get_command(import_module(COMMANDS[name][0]).app)
+    return getattr(found, "commands", {}).get(name, found)
+
+
+def call(name: str, args: list[str]) -> int:
+    """Run one command; usage errors are shown with the command's usage and give 2."""
+    found = command(name)
+    import typer
+
+    from robustjudge.cli.environment import read_env
+
+    read_env()
+    usage: Any = typer.BadParameter.__mro__[2]  # click's ClickException, from whichever click typer brings
+    try:
+        result = found.main(
+            args=args, prog_name=f"robustjudge {name}", standalone_mode=False, auto_envvar_prefix="ROBUSTJUDGE"
+        )
+        return result if isinstance(result, int) else 0
+    except typer.Exit as leave:
+        return leave.exit_code
+    except typer.Abort:
+        sys.stderr.write("aborted\n")
+        return 130
+    except usage as fault:
+        fault.show()
+        return 2

@@ -40,12 +40,12 @@ def run(
 ) -> None:
     """Plan and execute; the reports lie in the run folder at the end."""
     from robustjudge.config.build import plan_of, services_of, settings_of, with_limit
-    from robustjudge.config.files import read_config
-    from robustjudge.run import Options, execute
+    from robustjudge.config.files import found, read_config
     from robustjudge.errors import ConfigError
+    from robustjudge.run import Options, execute
 
-    if config is None and Path("robustjudge.yaml").is_file() and not (suite or judge or resume):
-        config = Path("robustjudge.yaml")
+    if not (suite or judge or resume):
+        config = found(config)
     if resume is not None and config is None:
         settings, base = stored(resume)
     else:
@@ -73,6 +73,7 @@ def run(
     if mode not in ("live", "replay-only", "record", "off") or store not in ("full", "hashes"):
         raise ConfigError("--mode is live, replay-only, record or off; --store is full or hashes")
     plan = plan_of(settings, base)
+    inputs = taken_in(plan)
     if dry_run:
         from robustjudge.forecast import forecast
         from robustjudge.forecast_text import words
@@ -82,6 +83,7 @@ def run(
     from robustjudge.cli.progress import Progress
 
     planned = sum(1 for _ in plan.cells())
+    sys.stderr.write(f"{inputs['cases']} cases, {planned} cells\n")
     with Progress(planned) as progress:
         done = execute(
             plan,
@@ -100,11 +102,23 @@ def run(
                 models=settings_of(settings),
                 services=services_of(settings, base),
                 config={**settings.model_dump(mode="json"), "base": str(base.absolute())},
+                inputs=inputs,
                 listener=progress,
             ),
         )
     finish(done.path, redact)
     sys.stderr.write(f"{progress.words()}\n")
+
+
+def taken_in(plan: Any) -> dict[str, Any]:
+    """Read every case once, before anything is sent: bad rows are told on stderr with file and line, and counted."""
+    intake = plan.cases.read_through()
+    for row in intake.bad[:20]:
+        sys.stderr.write(f"row set aside: {visible(str(row), 400)}\n")
+    if intake.bad_rows:
+        sys.stderr.write(f"{intake.bad_rows} rows set aside in all; {intake.count} cases can be used\n")
+    told: dict[str, Any] = intake.as_dict()
+    return told
 
 
 def stored(path: Path) -> tuple[Any, Path]:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from robustjudge.attacks import library
 from robustjudge.attacks.base import Attack
+from robustjudge.config.intake import Intake
 from robustjudge.config.schema import CasesConfig, Config, JudgeConfig, ThreatConfig
-from robustjudge.datasets.base import Cases
+from robustjudge.datasets.base import Cases, OnBad
 from robustjudge.datasets.registry import load
 from robustjudge.errors import ConfigError, UnknownName
 from robustjudge.judges import Judge, Panel, Prompted, Repeated, Service
-from robustjudge.nouns import Budget, Case, Sampling
+from robustjudge.nouns import Budget, Sampling
 from robustjudge.plan import Plan, Source
 from robustjudge.protocols import BestOf, Pairwise, Pointwise, Protocol
 from robustjudge.quality.base import default_evaluator
@@ -65,23 +66,12 @@ def trained(source: Source, share: float) -> frozenset[str]:
     return frozenset(c.cluster or c.id for c in parts.train)
 
 
-def cases_of(configs: Iterable[CasesConfig], base: Path) -> Source:
+def cases_of(configs: Iterable[CasesConfig], base: Path) -> Intake:
     """A source that reads every configured set anew each time it is called, rejecting ids that come twice."""
-    given = tuple(configs)
-
-    def read() -> Iterator[Case]:
-        seen: dict[str, str] = {}
-        for c in given:
-            for case in _load(c, base):
-                if case.id in seen:
-                    raise ConfigError(f"case id {case.id!r} is in both {seen[case.id]} and {c.source}; ids must differ")
-                seen[case.id] = c.source
-                yield case
-
-    return read
+    return Intake([(c.source, lambda on_bad, c=c: _load(c, base, on_bad)) for c in configs])  # type: ignore[misc]
 
 
-def _load(c: CasesConfig, base: Path) -> Cases:
+def _load(c: CasesConfig, base: Path, on_bad: OnBad) -> Cases:
     from robustjudge.datasets.columns import Columns
 
     name = c.source
@@ -95,7 +85,16 @@ def _load(c: CasesConfig, base: Path) -> Cases:
         known = tuple(Columns.__dataclass_fields__)
         bad = next(k for k in columns if k not in known)
         raise UnknownName("case field in columns", bad, known) from None
-    return load(name, root=root, limit=c.limit, columns=mapping, kind=c.kind, split=c.split, make_weak=c.make_weak)
+    return load(
+        name,
+        root=root,
+        limit=c.limit,
+        columns=mapping,
+        kind=c.kind,
+        split=c.split,
+        make_weak=c.make_weak,
+        on_bad=on_bad,
+    )
 
 
 def protocol_of(text: str) -> Protocol:
@@ -290,4 +289,4 @@ def controls_for(attacks: tuple[Attack, ...]) -> tuple[Attack, ...]:
 def pruned(plan: Plan, keep: Iterable[str]) -> Plan:
     """The plan with only the named attacks (and every control)."""
     wanted = set(keep)
-    return replace(plan, attacks=tuple(a for a in plan.attacks if a.name in wanted or getattr(a, "control", "")))
+    return replace(plan, attacks=tuple(a for a in plan.attacks if a.name in wanted or a in controls_for((a,))))

@@ -19,9 +19,33 @@ def read_config(path: Path | None, overrides: dict[str, Any] | None = None) -> C
     where = "command line"
     if path is not None:
         where = str(path)
-        data = read_yaml(path)
+        data = read_table(path) if path.name == "pyproject.toml" else read_yaml(path)
     data = {**data, **{k: v for k, v in (overrides or {}).items() if v is not None}}
-    return validated(Config, data, where)
+    config: Config = validated(Config, data, where)
+    return config
+
+
+def found(path: Path | None) -> Path | None:
+    """The configuration to read: the one given, else ``robustjudge.yaml``, else ``pyproject.toml`` with a table
+    ``[tool.robustjudge]``."""
+    if path is not None:
+        return path
+    for candidate in (Path("robustjudge.yaml"), Path("pyproject.toml")):
+        if candidate.is_file() and (candidate.suffix == ".yaml" or read_table(candidate)):
+            return candidate
+    return None
+
+
+def read_table(path: Path) -> dict[str, Any]:
+    """The table ``[tool.robustjudge]`` of a ``pyproject.toml``; empty when it has none."""
+    import tomllib
+
+    try:
+        data = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as fault:
+        raise ConfigError(f"{path}: cannot be read ({fault})") from None
+    table = data.get("tool", {}).get("robustjudge", {})
+    return table if isinstance(table, dict) else {}
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

@@ -102,7 +102,7 @@ class Config(Strict):
     """The whole file."""
 
     name: str = "run"
-    cases: list[CasesConfig] = Field(default_factory=lambda: [CasesConfig()])  # type: ignore[call-arg]
+    cases: list[CasesConfig] = Field(default_factory=lambda: [CasesConfig()])
     judges: dict[str, JudgeConfig] = Field(default_factory=dict)
     models: dict[str, ModelConfig] = Field(default_factory=dict)
     protocols: list[str] = Field(default_factory=lambda: ["pointwise"])
