@@ -31,7 +31,6 @@ from robustjudge.scales import Reading, Scale
 from robustjudge.spec import register
 from robustjudge.steps import together
 
-
 register("sampling")(Sampling)
 
 
@@ -119,7 +118,9 @@ def decide(completion: Completion, form: Form, slate: Slate) -> Verdict:
         return Verdict(status="error", reason=completion.reason, raw=completion.text)
     reading = form.reply.read(completion.text, completion.finish, completion.refusal)
     verdict = from_reading(reading, form.scale, slate)
-    return replace(verdict, fooled=form.reply.fooled(completion.text, completion.finish, completion.refusal))
+    if form.reply.fooled(completion.text, completion.finish, completion.refusal):
+        verdict = replace(verdict, fooled=True)
+    return verdict
 
 
 def from_reading(reading: Reading, scale: Scale, slate: Slate) -> Verdict:
@@ -354,7 +355,8 @@ def passed(judge: Judge) -> Judge:
     if isinstance(judge, Guarded):
         if getattr(judge.defense, "screens", False):
             return passed(judge.judge)
-        return replace(judge, judge=passed(judge.judge))
+        open_ = getattr(judge.defense, "passed", None)  # a chain takes its own detectors off
+        return replace(judge, judge=passed(judge.judge), defense=open_() if open_ else judge.defense)
     if isinstance(judge, Repeated):
         return replace(judge, judge=passed(judge.judge))
     if isinstance(judge, Panel):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from robustjudge.asks import Complete, Gradient, Spell, Weigh
 from robustjudge.errors import PlanError
-from robustjudge.nouns import Call, Case, Completion, Feedback, LabelCall, Readout, Weights
+from robustjudge.nouns import Call, Case, Completion, Feedback, LabelCall, Readout, Verdict, Weights
 from robustjudge.steps import Ask, Stateless, handled, together
 
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ class Objective:
     never used.  Without shadows the rival is the clean weak response.  A suffix is put behind ``stem`` (default: the
     weak response) with ``joint`` between, or stands alone with ``alone``.  ``target`` is ``win`` (expected score, or
     own label against the rivals') or ``top`` (the highest label against the rest).
+
+    ``replicas`` are the draws of a defense's randomness that the margin is averaged over.  ``screened`` are the judges
+    with their detectors (``judges`` are then without): the margin loses ``penalty`` times the share of slates they block.
     """
 
     case: Case | None = None
@@ -40,6 +43,9 @@ class Objective:
     joint: str = " "
     alone: bool = False
     target: str = "win"
+    replicas: tuple[str, ...] = ("search/0",)
+    screened: tuple[Judge, ...] = ()
+    penalty: float = 0.0
 
     def bound(self, case: Case, judge: Judge, protocol: Protocol) -> Objective:
         """The same objective with every open field filled."""
@@ -73,26 +79,40 @@ class Probe(Stateless):
 
 async def contexts(objective: Objective, text: str) -> tuple[Call, ...]:
     """The calls that the objective's judges would send for a candidate text, none of them sent."""
+    probes, _ = await _driven(objective, objective.judges, text)
+    found = tuple(call for probe in probes for call in probe.calls)
+    for call in found:
+        if call.readout is None:
+            raise PlanError(f"{call.model}: this scale has no list of labels, so label probabilities cannot be read")
+    return found
+
+
+async def _driven(
+    objective: Objective, judges: Sequence[Judge], text: str
+) -> tuple[tuple[Probe, ...], tuple[Verdict, ...]]:
+    """Every judge driven over every slate of a candidate text, up to its own call."""
     case, protocol = objective.case, objective.protocol
     assert case is not None and protocol is not None
     shadows = objective.shadows or (case.response,)
     rivals = (
         [replace(case, references=(s,), distractors=()) for s in shadows] if protocol.kind != "pointwise" else [case]
     )
-    probes = []
-    parts = []
-    for judge in objective.judges:
+    probes, parts = [], []
+    for judge in judges:
         for rival in rivals:
-            for slate in protocol.slates(rival, text, "search/0"):
-                probe = Probe()
-                probes.append(probe)
-                parts.append(handled(judge(slate), probe))
-    await together(parts)
-    found = tuple(call for probe in probes for call in probe.calls)
-    for call in found:
-        if call.readout is None:
-            raise PlanError(f"{call.model}: this scale has no list of labels, so label probabilities cannot be read")
-    return found
+            for replica in objective.replicas:
+                for slate in protocol.slates(rival, text, replica):
+                    probes.append(Probe())
+                    parts.append(handled(judge(slate), probes[-1]))
+    return tuple(probes), await together(parts)
+
+
+async def _charge(objective: Objective, text: str) -> float:
+    """What being blocked costs a text: ``penalty`` times the share of slates that the detectors block."""
+    if not objective.screened or not objective.penalty:
+        return 0.0
+    _, verdicts = await _driven(objective, objective.screened, text)
+    return objective.penalty * sum(v.status == "blocked" for v in verdicts) / max(len(verdicts), 1)
 
 
 def margin(readout: Readout, weights: Weights, target: str = "win") -> float:
@@ -125,16 +145,17 @@ def _logsum(logs: Sequence[float]) -> float:
 async def margins(objective: Objective, texts: Sequence[str]) -> tuple[Feedback, ...]:
     """Mean margin of each candidate text; a text whose calls could not be weighed has worth 0 and its status."""
     calls = await together(contexts(objective, t) for t in texts)
+    charges = await together(_charge(objective, t) for t in texts)
     flat = [LabelCall(c, c.readout.labels, c.readout.lead) for cs in calls for c in cs if c.readout is not None]
     weights = iter(await Weigh(tuple(flat)) if flat else ())
     out = []
-    for cs in calls:
+    for cs, charge in zip(calls, charges, strict=True):
         found = [(c.readout, next(weights)) for c in cs if c.readout is not None]
         bad = next((w for _, w in found if w.status != "ok"), None)
         if bad is not None or not found:
             out.append(Feedback(-745.0, bad.status if bad else "blocked"))
             continue
-        out.append(Feedback(sum(margin(r, w, objective.target) for r, w in found) / len(found)))
+        out.append(Feedback(sum(margin(r, w, objective.target) for r, w in found) / len(found) - charge))
     return tuple(out)
 
 

@@ -19,8 +19,10 @@ class ThreatModel:
     """``answers`` says which judge gives feedback: the ``victim`` as deployed (adaptive; through a defended judge this
     is the defense-aware attack), the victim ``undefended`` (transfer), or a ``surrogate`` (transfer).
 
-    ``draws`` averages feedback over that many fresh draws of the defense's randomness per candidate (expectation over
-    transformation).  ``verdict_only`` reduces scores to win / not-win, ``rationale`` shows the judge's words.
+    ``draws`` = 1 asks every question under one fixed draw of the defense's randomness, which a search can overfit;
+    m > 1 averages feedback over m draws, the same for all candidates of one ask and fresh for every ask (expectation
+    over transformation).  ``penalty`` is what being blocked for sure costs a text in log-odds (``Odds``, ``Losses``:
+    they are read on the branch where every detector let it pass); a blocked ``Score`` is worth 0 as it is.  ``verdict_only`` reduces scores to win / not-win, ``rationale`` shows the judge's words.
     ``attacker`` is the model that writes for the attack, empty for none.
     """
 
@@ -31,6 +33,7 @@ class ThreatModel:
     rationale: bool = False
     attacker: str = ""
     budget: Budget = Budget()
+    penalty: float = 10.0
 
     def oracle(self, victim: Judge) -> Judge:
         """The judge that answers the attacker."""

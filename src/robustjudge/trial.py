@@ -10,7 +10,7 @@ from typing import Any
 from robustjudge.asks import Complete, Losses, Measure, Odds, Rate, Sample, Score, Spell, Surprise, Swaps, Write
 from robustjudge.attacks.base import Attack, Exhausted, NoCandidate
 from robustjudge.errors import Incomplete
-from robustjudge.judges import Judge
+from robustjudge.judges import Judge, passed
 from robustjudge.nouns import (
     AttackStatus,
     Budget,
@@ -115,7 +115,7 @@ async def shown(judge: Judge, slate: Slate, arm: str, order: int) -> Shown:
 
 
 async def judged(
-    judge: Judge, protocol: Protocol, case: Case, text: str, arm: str, replicas: Iterable[int], seed: int
+    judge: Judge, protocol: Protocol, case: Case, text: str, arm: str, replicas: Iterable[int | str], seed: int
 ) -> tuple[Shown, ...]:
     """Judge a text in every order of the protocol, once per replica index."""
     parts = [
@@ -178,33 +178,50 @@ class Meter:
 
 @dataclass
 class Oracle:
-    """Binds the attack asks of one trial to the judge that answers the attacker."""
+    """Binds the attack asks of one trial to the judge that answers the attacker.
+
+    ``round`` counts the asks answered so far and ``lane`` names side-by-side parts: both are structural, so the draws
+    of a defense do not depend on which part happens to end first.
+    """
 
     cell: Cell
     meter: Meter
+    lane: str = ""
+    round: int = 0
 
     def split(self, n: int) -> Iterable[Handler]:
-        return [Oracle(self.cell, m) for m in self.meter.parts(n)]
+        here = f"{self.lane}{self.round}"
+        self.round += 1
+        return [Oracle(self.cell, m, f"{here}.{i}.") for i, m in enumerate(self.meter.parts(n))]
+
+    def draws(self) -> tuple[str, ...]:
+        """Replica indices of the next ask: one fixed, or ``threat.draws`` that no earlier ask has seen."""
+        m = self.cell.threat.draws
+        if m == 1:
+            return ("0",)
+        first, self.round = self.round * m, self.round + 1
+        return tuple(f"{self.lane}{i}" for i in range(first, first + m))
 
     async def answer(self, ask: Ask[Any]) -> Any:
         cell = self.cell
         match ask:
             case Score(candidates, case):
                 fit = candidates[: self.meter.fit("queries", len(candidates))]
-                replies = await together(self.feedback(case or cell.case, c) for c in fit)
+                draws = self.draws()
+                replies = await together(self.feedback(case or cell.case, c, draws) for c in fit)
                 if case is None:
                     for text, reply in zip(fit, replies, strict=True):
                         self.meter.note(reply.worth, text)
                 return replies
             case Odds(objective, candidates):
                 fit = candidates[: self.meter.fit("queries", len(candidates))]
-                return await margins(self.bind(objective), fit)
+                return await margins(self.bind(objective, self.draws()), fit)
             case Losses(objective, suffixes):
                 fitting = suffixes[: self.meter.fit("losses", len(suffixes))]
-                return await losses(self.bind(objective), fitting)
+                return await losses(self.bind(objective, self.draws()), fitting)
             case Swaps(objective, suffix, k):
                 self.meter.fit("gradients", 1)
-                return await swaps(self.bind(objective), suffix, k)
+                return await swaps(self.bind(objective, self.draws()), suffix, k)
             case Write(prompts):
                 return await self.write(ask, prompts[: self.meter.fit("writes", len(prompts))])
             case Rate(candidates) if not cell.evaluator:
@@ -216,21 +233,28 @@ class Oracle:
             case _:
                 return await ask
 
-    def bind(self, objective: Objective) -> Objective:
-        return objective.bound(self.cell.case, self.cell.threat.oracle(self.cell.judge), self.cell.protocol)
+    def bind(self, objective: Objective, draws: Sequence[str] = ("0",)) -> Objective:
+        """The objective on the branch where every detector let the text pass, charged for what would be blocked."""
+        judge = self.cell.threat.oracle(self.cell.judge)
+        free = passed(judge)
+        bound = objective.bound(self.cell.case, free, self.cell.protocol)
+        if free != judge and not objective.judges:
+            bound = replace(bound, screened=(judge,), penalty=self.cell.threat.penalty)
+        return replace(bound, replicas=tuple(f"search/{i}" for i in draws))
 
-    async def feedback(self, case: Case, text: str) -> Feedback:
-        """Mean worth over orders and defense draws; a status other than ``ok`` in any of them stays visible."""
+    async def feedback(self, case: Case, text: str, draws: Sequence[str]) -> Feedback:
+        """Mean worth over orders and defense draws.  Under one draw a status other than ``ok`` in any order stays
+        visible; over several the mean already counts it as 0, so only a text that no draw let through shows it."""
         cell, threat = self.cell, self.cell.threat
         judge, protocol = threat.oracle(cell.judge), cell.protocol
         shown_case, candidate = planted(replace(cell, case=case), text)
-        seen = await judged(judge, protocol, shown_case, candidate, "search", range(threat.draws), cell.seed)
+        seen = await judged(judge, protocol, shown_case, candidate, "search", draws, cell.seed)
         worths = [protocol.worth(s.verdict) for s in seen]
         worth = sum(worths) / len(worths)
         if threat.verdict_only:
             worth = float(worth >= 1 - 1e-9)
         bad: list[Status] = [s.verdict.status for s in seen if s.verdict.status != "ok"]
-        status: Status = bad[0] if bad else "ok"
+        status: Status = bad[0] if bad and (threat.draws == 1 or len(bad) == len(seen)) else "ok"
         return Feedback(worth, status, seen[0].verdict.rationale if threat.rationale else "")
 
     async def write(self, ask: Write, prompts: Sequence[Any]) -> tuple[Written, ...]:
