@@ -22,7 +22,8 @@ class ThreatModel:
     ``draws`` = 1 asks every question under one fixed draw of the defense's randomness, which a search can overfit;
     m > 1 averages feedback over m draws, the same for all candidates of one ask and fresh for every ask (expectation
     over transformation).  ``penalty`` is what being blocked for sure costs a text in log-odds (``Odds``, ``Losses``:
-    they are read on the branch where every detector let it pass); a blocked ``Score`` is worth 0 as it is.  ``verdict_only`` reduces scores to win / not-win, ``rationale`` shows the judge's words.
+    they are read on the branch where every detector let it pass); a blocked ``Score`` is worth 0 as it is.
+    ``verdict_only`` reduces scores to win / not-win, ``rationale`` shows the judge's words.
     ``attacker`` is the model that writes for the attack, empty for none.
     """
 
