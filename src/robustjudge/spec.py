@@ -10,13 +10,13 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from robustjudge.errors import ConfigError, UnknownName
 
 C = TypeVar("C")
+T = TypeVar("T")
 
 _BY_NAME: dict[str, type[Any]] = {}
 _BY_CLASS: dict[type[Any], str] = {}
@@ -115,20 +115,28 @@ def canonical(data: Any) -> str:
 
 
 def digest(*texts: str) -> str:
-    """A 128-bit content hash of texts, hexadecimal."""
-    h = blake2b(digest_size=16)
-    for t in texts:
-        raw = t.encode("utf-8", "surrogatepass")
-        h.update(len(raw).to_bytes(8, "big"))
-        h.update(raw)
-    return h.hexdigest()
+    """A 128-bit content hash of texts, hexadecimal; lengths stand between them, so no two lists run together."""
+    joined = "".join([f"{len(t)}:{t}" for t in texts])
+    return blake2b(joined.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def key(thing: Any) -> str:
-    """The content hash of a spec; kept, since a plan asks for the same few things again and again."""
-    return _key(thing)
+class ByIdentity(Generic[T]):
+    """Remembers what was computed of an object, by the object itself: a plan asks for the same few things again and
+    again, and hashing a judge's whole prompt to look its hash up would cost more than it saves."""
+
+    def __init__(self, compute: Callable[[Any], T], kept: int = 8192) -> None:
+        self._compute = compute
+        self._kept = kept
+        self._known: dict[int, tuple[Any, T]] = {}
+
+    def __call__(self, thing: Any) -> T:
+        found = self._known.get(id(thing))
+        if found is None or found[0] is not thing:
+            if len(self._known) >= self._kept:
+                self._known.clear()
+            found = self._known[id(thing)] = (thing, self._compute(thing))
+        return found[1]
 
 
-@lru_cache(maxsize=65536)
-def _key(thing: Any) -> str:
-    return digest(canonical(dump(thing)))
+key: Callable[[Any], str] = ByIdentity(lambda thing: digest(canonical(dump(thing))))
+"""The content hash of a spec."""

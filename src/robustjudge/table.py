@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -19,7 +19,7 @@ from robustjudge.engine.writer import connect
 from robustjudge.errors import DataError, StorageError
 from robustjudge.nouns import Case
 from robustjudge.protocols import size
-from robustjudge.spec import canonical, digest, key as spec_key
+from robustjudge.spec import ByIdentity, canonical, digest, key as spec_key
 from robustjudge.trial import Cell, Shown, Trial
 
 VERSION = 1
@@ -109,12 +109,14 @@ DROP_MARKS = "DELETE FROM journal WHERE cell = ?"
 # --------------------------------------------------------------------------- writing
 
 
-@lru_cache(maxsize=1024)
-def case_key(case: Case) -> str:
-    """The content hash of a case: whatever changes what is judged changes the key."""
+def _case_key(case: Case) -> str:
     fields = [case.id, case.task, case.response, case.kind, case.language, *case.references]
     fields += [w.text for w in case.distractors] + [x for t in case.history for x in (t.role, t.text)]
     return digest(*fields, canonical([list(p) for p in case.meta]))
+
+
+case_key: Callable[[Case], str] = ByIdentity(_case_key, kept=512)
+"""The content hash of a case: whatever changes what is judged changes the key."""
 
 
 def cell_key(cell: Cell) -> str:
@@ -146,8 +148,7 @@ def row_of(trial: Trial, key: str, trace: str, reader: str, store: str = "full")
     texts: dict[str, str] = {}
 
     def keep(text: str) -> str:
-        safe = door.safe(text)
-        h = door.digest(safe)[:32]
+        h, safe = _hashed(text)
         if store == "full":
             texts[h] = safe
         return h
@@ -200,6 +201,13 @@ def row_of(trial: Trial, key: str, trace: str, reader: str, store: str = "full")
         ),
     }
     return Row(tuple(values.get(n) for n in NAMES), tuple(texts.items()))
+
+
+@lru_cache(maxsize=2048)
+def _hashed(text: str) -> tuple[str, str]:
+    """The name under which a text is stored, and the text as it passed the door."""
+    safe = door.safe(text)
+    return digest(safe), safe
 
 
 def error_row(cell: Cell, key: str, trace: str, reader: str, error: str) -> Row:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import queue
 import sqlite3
 import threading
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 from robustjudge.errors import StorageError
@@ -27,10 +26,12 @@ class Writer:
     """
 
     def __init__(self) -> None:
-        self._queue: queue.SimpleQueue[Statement | threading.Event | None] = queue.SimpleQueue()
+        self._queue: deque[Statement] = deque()
         self._files: dict[str, Path] = {}
         self._fault: BaseException | None = None
         self._thread: threading.Thread | None = None
+        self._wake, self._hurry, self._idle = threading.Event(), threading.Event(), threading.Event()
+        self._closing = False
         self.committed = 0
 
     def open(self, alias: str, path: Path, schema: str) -> None:
@@ -48,11 +49,18 @@ class Writer:
 
     def put(self, alias: str, sql: str, params: Sequence[Any]) -> None:
         """Queue one statement; raises :class:`StorageError` when an earlier one failed."""
-        self.check()
+        if self._fault is not None:
+            self.check()
+        self._queue.append((alias, sql, params))
+        if not self._wake.is_set():
+            self._start()
+            self._wake.set()
+
+    def _start(self) -> None:
         if self._thread is None:
+            self._closing = False
             self._thread = threading.Thread(target=self._work, name="robustjudge-writer", daemon=True)
             self._thread.start()
-        self._queue.put((alias, sql, params))
 
     def check(self) -> None:
         """Raise the fault of an earlier write."""
@@ -61,16 +69,19 @@ class Writer:
 
     def flush(self) -> None:
         """Wait until everything put so far is committed."""
-        if self._thread is not None:
-            done = threading.Event()
-            self._queue.put(done)
-            done.wait()
+        while self._thread is not None and (self._queue or not self._idle.is_set()):
+            self._idle.clear()
+            self._hurry.set()
+            self._wake.set()
+            self._idle.wait()
         self.check()
 
     def close(self) -> None:
         """Commit what is queued and end the thread."""
         if self._thread is not None:
-            self._queue.put(None)
+            self._closing = True
+            self._hurry.set()
+            self._wake.set()
             self._thread.join()
             self._thread = None
         self.check()
@@ -79,37 +90,24 @@ class Writer:
         connections = {alias: connect(path) for alias, path in self._files.items()}
         try:
             while True:
-                group, waiting, last = self._group()
-                try:
-                    self._commit(connections, group)
-                except (sqlite3.Error, OSError) as fault:
-                    self._fault = self._fault or fault
-                for event in waiting:
-                    event.set()
-                if last:
+                self._wake.wait()
+                self._hurry.wait(GROUP_SECONDS)
+                self._hurry.clear()
+                self._wake.clear()
+                self._idle.clear()
+                while self._queue:
+                    group = [self._queue.popleft() for _ in range(min(len(self._queue), GROUP_ROWS))]
+                    try:
+                        self._commit(connections, group)
+                    except (sqlite3.Error, OSError) as fault:
+                        self._fault = self._fault or fault
+                self._idle.set()
+                if self._closing and not self._queue:
                     return
         finally:
+            self._idle.set()
             for db in connections.values():
                 db.close()
-
-    def _group(self) -> tuple[list[Statement], list[threading.Event], bool]:
-        group: list[Statement] = []
-        waiting: list[threading.Event] = []
-        deadline: float | None = None
-        while len(group) < GROUP_ROWS:
-            try:
-                left = None if deadline is None else max(0.0, deadline - monotonic())
-                item = self._queue.get(timeout=left) if not waiting else self._queue.get_nowait()
-            except queue.Empty:
-                break
-            if item is None:
-                return group, waiting, True
-            if isinstance(item, threading.Event):
-                waiting.append(item)
-            else:
-                group.append(item)
-                deadline = deadline or monotonic() + GROUP_SECONDS
-        return group, waiting, False
 
     def _commit(self, connections: dict[str, sqlite3.Connection], group: list[Statement]) -> None:
         if self._fault is not None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 from robustjudge import spec
 from robustjudge.errors import TemplateError
 from robustjudge.nouns import Message, Slate, Text
 from robustjudge.prompts.criteria import bands, criteria, task_name
-from robustjudge.prompts.slots import CANDIDATES, UNTRUSTED
+from robustjudge.prompts.slots import CANDIDATES
 from robustjudge.prompts.template import Form
-from robustjudge.scales.scale import plain
+from robustjudge.scales.scale import Scale, plain
 
 _CONTROL = re.compile(
     r"<(?=\|[A-Za-z0-9_ ]{1,40}\|>)|<(?=/?s>|/?think>|(?:start|end)_of_turn>|(?:bos|eos|pad)>|</?SYS>>)|\[(?=/?INST\])"
@@ -24,16 +25,19 @@ def render(form: Form, slate: Slate) -> tuple[Message, ...]:
     Every untrusted text is a :class:`Text` of its own with its field name (``task``, ``candidate/<slot>``,
     ``reference``, ``history/<i>``), present exactly once; slot syntax inside it is never looked at.  In the ``nonce``
     fence the look-alikes of its marks and the control tokens of chat formats get a visible backslash; ``plain`` leaves
-    all as it is.  Marks of ``slate.frame`` are escaped in data in both.  Raises :class:`TemplateError` where the slate
+    all as it is.  Marks of ``slate.frame`` are escaped in data in both, unless the frame says not to.  Raises :class:`TemplateError` where the slate
     does not fit the form.
     """
     _fits(form, slate)
     fill = _Filler(form, slate)
-    data = [any(s.slot in UNTRUSTED for s in m) for m in form.segments]
+    data = form.untrusted
     first = data.index(True)
     last = len(data) - 1 - data[::-1].index(True)
     out: list[Message] = []
     for i, segments in enumerate(form.segments):
+        if not data[i] and not first <= i <= last:
+            out.append(fill.message(i))
+            continue
         parts: list[Text] = []
         if i == first:
             parts += [Text(p + "\n\n") for p in slate.frame.before]
@@ -67,10 +71,10 @@ class _Filler:
 
     def __init__(self, form: Form, slate: Slate) -> None:
         self.form, self.slate = form, slate
-        shown = {s.slot.removesuffix("_section") for m in form.segments for s in m if s.slot in UNTRUSTED}
-        self.orphans = bool(slate.history) and "history" not in shown
+        self.orphans = bool(slate.history) and not form.shows_history
         self.fenced = form.fence == "nonce" or bool(slate.frame.fences)
-        self.marks = tuple(m for pair in slate.frame.fences for m in pair if m)
+        escaped = slate.frame.fences if slate.frame.escape else ()
+        self.marks = tuple(m for pair in escaped for m in pair if m)
         turns = _turns(slate)
         # the shared part of a prompt keeps its code when only the candidates change, so that its prefix is reused
         self.shared_code = _shared(slate)[:16]
@@ -90,6 +94,15 @@ class _Filler:
         if name in ("history", "history_section"):
             return tuple(self.history(headed=name != "history")) if slate.history else ()
         return (Text(self._trusted(name)),)
+
+    def message(self, i: int) -> Message:
+        """A message without untrusted text, which is the same for all slates of a kind."""
+        key = (i, self.slate.kind, len(self.slate.candidates), options(self.form, self.slate))
+        if key not in self.form.memo:
+            parts = [t for s in self.form.segments[i] for t in (self.slot(s.slot) if s.slot else (Text(s.text),))]
+            self.form.memo[key] = Message(self.form.messages[i].role, _joined(parts))
+        made: Message = self.form.memo[key]
+        return made
 
     def history(self, headed: bool) -> Iterator[Text]:
         if headed:
@@ -135,21 +148,34 @@ class _Filler:
         return tuple(p for p in parts if p.field or p.text)
 
     def _trusted(self, name: str) -> str:
-        form, kind = self.form, self.slate.kind
-        scale = form.scale
-        order = options(form, self.slate)
-        values = {
-            "criteria": "\n".join(f"- {c}" for c in criteria(kind)),
-            "bands": "\n".join(bands(scale)),
-            "verdict": scale.brief(order) if form.brief else scale.instruction(order),
-            "labels": ", ".join(order),
-            "low": "" if scale.low is None else plain(scale.low),
-            "high": "" if scale.high is None else plain(scale.high),
-            "count": str(len(self.slate.candidates)),
-            "definition": form.definition,
-            "task_name": task_name(kind),
-        }
-        return values[name]
+        if name == "count":
+            return str(len(self.slate.candidates))
+        return _TRUSTED[name](self.form, self.slate.kind, options(self.form, self.slate))
+
+
+@lru_cache(maxsize=256)
+def listed_criteria(kind: str) -> str:
+    """The criteria of a task kind as a list."""
+    return "\n".join(f"- {c}" for c in criteria(kind))
+
+
+@lru_cache(maxsize=256)
+def listed_bands(scale: Scale) -> str:
+    """The bands of a scale, one a line."""
+    return "\n".join(bands(scale))
+
+
+_TRUSTED: dict[str, Callable[[Form, str, tuple[str, ...]], str]] = {
+    "criteria": lambda form, kind, order: listed_criteria(kind),
+    "bands": lambda form, kind, order: listed_bands(form.scale),
+    "verdict": lambda form, kind, order: form.scale.brief(order) if form.brief else form.scale.instruction(order),
+    "labels": lambda form, kind, order: ", ".join(order),
+    "low": lambda form, kind, order: "" if form.scale.low is None else plain(form.scale.low),
+    "high": lambda form, kind, order: "" if form.scale.high is None else plain(form.scale.high),
+    "definition": lambda form, kind, order: form.definition,
+    "task_name": lambda form, kind, order: task_name(kind),
+}
+"""Trusted text of each slot, made only where the form has it: of the form, the task kind and the order of labels."""
 
 
 def _turns(slate: Slate) -> list[str]:
