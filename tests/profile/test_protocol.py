@@ -210,6 +210,28 @@ def test_diff_and_reconcile() -> None:
         diff(a, letters.profile)
 
 
+def test_clusters_widen_the_intervals() -> None:
+    rows = planted()
+    grouped = [replace(r, cluster=f"c{int(r.item_id[1:]) // 8}") for r in rows]
+    apart, together = calibrate(rows, STUDY).profile, calibrate(grouped, STUDY).profile
+    assert together.tpr.value == apart.tpr.value and "cluster" in together.tpr.method
+    # eight copies of fifty items are worth fifty items
+    copied = []
+    for r in planted(50):
+        for k in range(8):
+            name = f"{r.item_id}-{k}"
+            copied.append(replace(r, item_id=name, cluster=r.item_id, line=8 * r.line + k))
+    wide, narrow = calibrate(copied, STUDY).profile, calibrate([replace(r, cluster="") for r in copied], STUDY).profile
+    assert wide.tpr.low is not None and narrow.tpr.low is not None and wide.tpr.low < narrow.tpr.low - 0.05
+
+
+def test_rates_under_attack_stand_apart() -> None:
+    rows = planted()
+    attacked = [replace(r, attack="plea", label="SUCCESS", line=r.line + 9000) for r in rows if r.rater_kind == "judge"]
+    p = calibrate([*attacked, *rows], STUDY).profile
+    assert float(p.under_attack["plea"]["fpr"]) == 1.0 and float(p.fpr) < 0.2
+
+
 def test_ordinal_scale() -> None:
     rng = random.Random(0)
     rows = []

@@ -103,6 +103,8 @@ def _figures(p: JudgeProfile) -> Check:
     c = matrix_of(p)
     if c is None:
         return Check("figures", "not_run", "no confusion matrix")
+    if "cluster" in p.tpr.method:
+        return Check("figures", "not_run", "clustered items: the intervals rest on the label file")
     fresh = rates(c)
     for name, stored in (("tpr", p.tpr), ("fpr", p.fpr), ("prevalence", p.prevalence)):
         again = fresh[name]

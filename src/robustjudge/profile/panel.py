@@ -16,7 +16,8 @@ from robustjudge.measures import raters
 from robustjudge.measures.agreement import cross_table, gwet_ac1, kappa, raw_agreement
 from robustjudge.measures.alttest import Scoring, alt_test
 from robustjudge.measures.base import Floats
-from robustjudge.measures.confusion import Confusion, rates
+from robustjudge.measures.bootstrap import cluster_bootstrap
+from robustjudge.measures.confusion import Confusion, coverage, rates
 from robustjudge.measures.drift import two_windows
 from robustjudge.measures.intervals import wilson
 from robustjudge.nouns import Estimate
@@ -37,6 +38,8 @@ class Table:
     items: dict[str, None] = field(default_factory=dict)
     stratum: dict[str, str] = field(default_factory=dict)
     probability: dict[str, float] = field(default_factory=dict)
+    cluster: dict[str, str] = field(default_factory=dict)  # only where it is not the item itself
+    attacked: dict[str, dict[str, str | None]] = field(default_factory=dict)  # attack -> item -> verdict
     sitting: dict[str, list[tuple[str, int, str, float | None]]] = field(default_factory=dict)
     seen: dict[str, set[str]] = field(default_factory=dict)
     types: Counter[str] = field(default_factory=Counter)
@@ -55,7 +58,9 @@ class Table:
                 given.pop(item, None)
             for later in self.repeats.values():
                 later.pop(item, None)
-            for store in (self.adjudicated, self.verdicts, self.status, self.stratum, self.probability):
+            for under in self.attacked.values():
+                under.pop(item, None)
+            for store in (self.adjudicated, self.verdicts, self.status, self.stratum, self.probability, self.cluster):
                 store.pop(item, None)
 
 
@@ -110,12 +115,16 @@ def _put(t: Table, row: LabelRow, judges: set[str]) -> None:
         t.stratum[item] = row.stratum
     if row.inclusion_prob is not None:
         t.probability[item] = row.inclusion_prob
+    if row.cluster and row.cluster != row.item_id:
+        t.cluster[item] = row.cluster
     if row.label is not None:
         t.seen.setdefault(row.rater_kind if row.rater_kind != "human" else row.rater_id, set()).add(row.label)
         t.types[row.label_type] += 1
     if row.rater_kind == "judge":
         judges.add(row.rater_id)
-        if row.repeat == 0 and item not in t.verdicts:
+        if row.attack:
+            t.attacked.setdefault(row.attack, {}).setdefault(item, row.label)
+        elif row.repeat == 0 and item not in t.verdicts:
             t.verdicts[item] = row.label
             t.status[item] = row.status if row.label is not None or row.status != "ok" else "unparsed"
     elif row.rater_kind == "adjudicated":
@@ -312,10 +321,41 @@ def by_stratum(t: Table, truth: Mapping[str, str], positive: str) -> tuple[Mappi
     return tuple(out)
 
 
+def clustered(t: Table, truth: Mapping[str, str], positive: str) -> dict[str, Estimate]:
+    """TPR, FPR and prevalence with whole clusters resampled; empty where every item is its own cluster."""
+    if not t.cluster:
+        return {}
+    read = [i for i in truth if t.verdicts.get(i) is not None]
+    out = {}
+    for name, kept in (
+        ("tpr", [i for i in read if truth[i] == positive]),
+        ("fpr", [i for i in read if truth[i] != positive]),
+    ):
+        said = [float(t.verdicts[i] == positive) for i in kept]
+        reason = "no_positives" if name == "tpr" else "no_negatives"
+        e = cluster_bootstrap(said, [t.cluster.get(i, i) for i in kept])
+        out[name] = e if kept else Estimate.undefined(reason, low=0.0, high=1.0, method=e.method)
+    out["prevalence"] = cluster_bootstrap(
+        [float(truth[i] == positive) for i in read], [t.cluster.get(i, i) for i in read]
+    )
+    return out
+
+
+def under_attack(t: Table, truth: Mapping[str, str], positive: str) -> dict[str, Any]:
+    """TPR and FPR of each attack's verdicts against the same items' reference: a stratum of its own."""
+    out: dict[str, Any] = {}
+    for attack, given in sorted(t.attacked.items()):
+        c = _confusion([(truth[i], v) for i, v in given.items() if i in truth], positive)
+        found = rates(c)
+        out[attack] = {"n": round(c.n), "tpr": found["tpr"], "fpr": found["fpr"], "coverage": coverage(c)}
+    return out
+
+
 def alternative(t: Table, epsilon: float, scoring: Scoring) -> dict[str, Any]:
     """The alternative annotator test, when two or more people labelled enough items."""
     read = {i: v for i, v in t.verdicts.items() if v is not None}
-    result = alt_test(t.human, read, epsilon, scoring=scoring)
+    clusters = {i: t.cluster.get(i, i) for i in read} if t.cluster else None
+    result = alt_test(t.human, read, epsilon, scoring=scoring, clusters=clusters)
     return {
         "winning_rate": result.winning_rate,
         "advantage": result.advantage,

@@ -240,6 +240,7 @@ class _Run:
             per_rater=panel.per_rater(t, self.positive),
             strata=panel.by_stratum(t, reference, self.positive),
             alt_test=panel.alternative(t, s.alt_epsilon, "neg_rmse" if s.ordinal else "accuracy"),
+            under_attack=panel.under_attack(t, reference, self.positive),
             labels_needed=build.needed(c, s.policy.half_width),
             **self._statistics(c),
         )
@@ -262,6 +263,7 @@ class _Run:
     def _statistics(self, c: Confusion) -> dict[str, Any]:
         out = build.binary_statistics(c)
         t, s = self.table, self.study
+        out |= panel.clustered(t, self.reference, self.positive)
         if len(s.labels) > 2:
             out |= panel.multiclass(t, self.reference, s.labels)
         if s.ordinal:
