@@ -88,7 +88,7 @@ class Plan:
             for threat in threats:
                 for seed in self.seeds:
                     drawn = attack if seed == 0 else reseeded(attack, seed)
-                    if seed and drawn is attack and not _random(attack, judge, protocol):
+                    if seed != self.seeds[0] and drawn is attack and not _random(attack, judge, protocol):
                         continue  # nothing on our side is drawn anew: it would be the same measurement again
                     cell = Cell(
                         case,

@@ -18,11 +18,23 @@ def run(
     config: Annotated[Path | None, typer.Option("--config", "-c", help="robustjudge.yaml")] = None,
     suite: Annotated[str, typer.Option(help="a frozen, versioned plan (see `robustjudge list suites`)")] = "",
     judge: Annotated[str, typer.Option(help="model of the judge, provider/model")] = "",
-    cases: Annotated[str, typer.Option(help="builtin, T1..T8 or a file")] = "",
+    template: Annotated[
+        str, typer.Option(help="shipped judge prompt for --judge (see `robustjudge list templates`)")
+    ] = "",
+    constrained: Annotated[
+        bool, typer.Option(help="hold replies to the verdict line by a grammar (local models)")
+    ] = False,
+    expect: Annotated[bool, typer.Option(help="ask label probabilities too, for an expected score")] = False,
+    cases: Annotated[str, typer.Option(help="builtin, paper (T1..T8), one of T1..T8, or a file")] = "",
+    root: Annotated[Path | None, typer.Option(help="folder of the published data files, for T1..T8")] = None,
     attack: Annotated[list[str] | None, typer.Option(help="attack, suite or category; repeat for several")] = None,
     protocol: Annotated[list[str] | None, typer.Option(help="pointwise, pairwise, best_of:K")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="cases per source")] = None,
-    seeds: Annotated[int | None, typer.Option("--seed", min=1, help="number of seeds")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="cases per task (per file for your own)")] = None,
+    control: Annotated[
+        list[str] | None, typer.Option(help="controls; default identity, neutral/H6, shuffled_payload/H6")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="first seed")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="number of seeds")] = None,
     repeats: Annotated[int | None, typer.Option(min=1, help="final evaluations per attacked text")] = None,
     concurrency: Annotated[int, typer.Option("--max-concurrency", "-j", min=0, help="live trials (0: automatic)")] = 0,
     max_calls: Annotated[int | None, typer.Option(min=1)] = None,
@@ -52,6 +64,8 @@ def run(
         overrides: dict[str, Any] = {
             "attacks": attack,
             "protocols": protocol,
+            "controls": control,
+            "seed": seed,
             "seeds": seeds,
             "repeats": repeats,
             "max_calls": max_calls,
@@ -59,9 +73,12 @@ def run(
             "quick": quick or None,
         }
         if judge:
-            overrides["judges"] = {judge: {"model": judge}}
+            own = {"model": judge, "template": template, "constrained": constrained, "expect": expect}
+            if template == "brief":
+                own["fence"] = "plain"  # short prompts that share their beginning are what makes a local model bearable
+            overrides["judges"] = {judge: own}
         if cases:
-            overrides["cases"] = [{"source": cases}]
+            overrides["cases"] = [{"source": cases, "root": str(root.absolute()) if root else ""}]
         if suite:
             from robustjudge.suite import config_of
 

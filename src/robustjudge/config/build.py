@@ -49,7 +49,7 @@ def plan_of(config: Config, base: Path = Path()) -> Plan:
         attacks=attacks_of(config.attacks, config.controls, config.quick),
         defenses=defenses_of(config, base),
         threats=tuple(threat_of(t, dict(judges)) for t in config.threats),
-        seeds=tuple(range(config.seeds)),
+        seeds=tuple(range(config.seed, config.seed + config.seeds)),
         evaluators=tuple(sorted((k, e) for k, e in evaluators.items() if e)),
         finals=config.repeats,
         train=trained(source, config.train_share),
@@ -68,7 +68,15 @@ def trained(source: Source, share: float) -> frozenset[str]:
 
 def cases_of(configs: Iterable[CasesConfig], base: Path) -> Intake:
     """A source that reads every configured set anew each time it is called, rejecting ids that come twice."""
-    return Intake([(c.source, lambda on_bad, c=c: _load(c, base, on_bad)) for c in configs])  # type: ignore[misc]
+    sets = [one for c in configs for one in tasks_of(c)]
+    return Intake([(c.source, lambda on_bad, c=c: _load(c, base, on_bad)) for c in sets])  # type: ignore[misc]
+
+
+def tasks_of(c: CasesConfig) -> tuple[CasesConfig, ...]:
+    """A set of several tasks as one set per task, so that a limit counts cases per task: ``builtin``, and ``paper`` for
+    T1-T8 from the published files."""
+    named = {"builtin": [f"builtin/{k}" for k in KINDS[:-1]], "paper": [f"T{i}" for i in range(1, 9)]}
+    return tuple(c.model_copy(update={"source": s}) for s in named.get(c.source, [c.source]))
 
 
 def _load(c: CasesConfig, base: Path, on_bad: OnBad) -> Cases:

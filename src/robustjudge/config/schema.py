@@ -16,9 +16,9 @@ class Strict(BaseModel):
 class CasesConfig(Strict):
     """Where cases come from: a built-in or published set by name, or a file with a column mapping."""
 
-    source: str = Field("builtin", description="builtin, builtin/logic, T1..T8, a task name, or a file")
+    source: str = Field("builtin", description="builtin, builtin/logic, paper (T1..T8), T1..T8, a task name, or a file")
     root: str = Field("", description="folder of the published data files (T1..T8)")
-    limit: int | None = Field(None, ge=1, description="cases per source")
+    limit: int | None = Field(None, ge=1, description="cases per task (per file for your own)")
     kind: str = ""
     columns: dict[str, Any] = Field(default_factory=dict, description="field of a case -> column of the file")
     make_weak: bool = Field(False, description="make verified weak responses by rule where the file has none")
@@ -111,7 +111,8 @@ class Config(Strict):
     quick: bool = Field(False, description="attack settings for a small local model")
     defenses: dict[str, dict[str, Any] | None] = Field(default_factory=dict)
     threats: list[ThreatConfig] = Field(default_factory=lambda: [ThreatConfig()])
-    seeds: int = Field(1, ge=1)
+    seed: int = Field(0, ge=0, description="first seed")
+    seeds: int = Field(1, ge=1, description="number of seeds")
     repeats: int = Field(1, ge=1, description="final evaluations of each attacked text")
     evaluators: dict[str, str] = Field(default_factory=dict, description="task kind -> quality evaluator")
     train_share: float = Field(0.0, ge=0.0, lt=1.0, description="share of cases on which universal attacks are fitted")
