@@ -25,8 +25,8 @@ def render(form: Form, slate: Slate) -> tuple[Message, ...]:
     Every untrusted text is a :class:`Text` of its own with its field name (``task``, ``candidate/<slot>``,
     ``reference``, ``history/<i>``), present exactly once; slot syntax inside it is never looked at.  In the ``nonce``
     fence the look-alikes of its marks and the control tokens of chat formats get a visible backslash; ``plain`` leaves
-    all as it is.  Marks of ``slate.frame`` are escaped in data in both, unless the frame says not to.  Raises :class:`TemplateError` where the slate
-    does not fit the form.
+    all as it is.  Marks of ``slate.frame`` are escaped in data in both, unless the frame says not to.  Raises
+    :class:`TemplateError` where the slate does not fit the form.
     """
     _fits(form, slate)
     fill = _Filler(form, slate)

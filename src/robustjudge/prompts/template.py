@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 from robustjudge import spec
 from robustjudge.errors import TemplateError
 from robustjudge.prompts.reply import ReplyForm
-from robustjudge.prompts.slots import Segment, check, parse
+from robustjudge.prompts.slots import UNTRUSTED, Segment, check, parse
 from robustjudge.scales import Scale, letters
 
 CODES = ("RS", "EI", "IAG", "EC", "ER", "RF")
@@ -91,11 +91,26 @@ class Form:
         )
 
     @cached_property
+    def untrusted(self) -> tuple[bool, ...]:
+        """For each message, whether it holds untrusted text."""
+        return tuple(any(s.slot in UNTRUSTED for s in m) for m in self.segments)
+
+    @cached_property
+    def shows_history(self) -> bool:
+        """Whether the prompt has a place of its own for the turns before the task."""
+        return any(s.slot in ("history", "history_section") for m in self.segments for s in m)
+
+    @cached_property
+    def memo(self) -> dict[Any, Any]:
+        """What the renderer has worked out for this form already (trusted text only)."""
+        return {}
+
+    @cached_property
     def reply(self) -> ReplyForm:
         """How the reply is read."""
         return self.answer if self.answer is not None else ReplyForm(self.scale)
 
-    @property
+    @cached_property
     def appended(self) -> bool:
         """Whether the verdict line is the scale's addition and not the template's own."""
         return self.append_verdict and not any(s.slot == "verdict" for m in self.segments for s in m)
@@ -135,7 +150,10 @@ class Template:
             if len(rivals) == n_candidates:
                 return form
             if rivals == letters(len(rivals)).rivals:
-                return form.on(letters(n_candidates, bool(form.scale.tie)))
+                if n_candidates not in form.memo:
+                    form.memo[n_candidates] = form.on(letters(n_candidates, bool(form.scale.tie)))
+                grown: Form = form.memo[n_candidates]
+                return grown
             raise TemplateError(
                 f"template {self.name!r} names {len(rivals)} candidates, this slate holds {n_candidates}"
             )

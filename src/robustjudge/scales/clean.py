@@ -11,7 +11,9 @@ import unicodedata
 from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
+_UNUSUAL = re.compile(r"[^\t\n -~]")
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});")
 _CONTROL = re.compile(
     r"<\|(?:im_start|start_header_id)\|>[ \t]{0,4}(?:assistant|system|user)?"
@@ -59,6 +61,7 @@ class Tracked:
         return Tracked("".join(pieces), places)
 
 
+@lru_cache(maxsize=4096)
 def _plain(char: str) -> str:
     """NFKC of one character, its decimal digit as 0-9, nothing if it is invisible."""
     if char in _NEWLINES:
@@ -90,6 +93,8 @@ def _decoded(entity: str, bare: bool) -> str:
 def _normal(tracked: Tracked) -> Tracked:
     """Per-character normalisation: unlike NFKC of the whole it is linear for any run of combining marks."""
     text = tracked.text
+    if not _UNUSUAL.search(text):
+        return tracked
     table = {c: new for c in set(text) if (new := _plain(c)) != c}
     if '"' in text:  # a full-width quote inside a JSON string must not end it
         table.update({c: new for c, new in (("\uff02", "'"), ("\uff3c", "/")) if c in table})

@@ -25,10 +25,15 @@ _FRACTION = re.compile(
 _BRACKETS = re.compile(r"\[\[([^\[\]\n]{0,80})\]\]")
 _TAG = re.compile(r"<(score|verdict)>[ \t\n]{0,8}([^<>\n]{0,80}?)[ \t\n]{0,8}</\1>", re.IGNORECASE)
 _RESULT = re.compile(r"\[(?:RESULT|Answer)\][ \t]{0,4}:?[ \t]{0,4}", re.IGNORECASE)
+_AFTER_WORD = {
+    "best": r"(?:[ \t](?:response|answer|candidate|option))?",
+    "overall": rf"(?:[ \t](?:{'|'.join(VERDICT_WORDS)}))?",
+}
+# the first letter stands alone in front, so that the search skips to it
 _LABEL = re.compile(
-    rf"(?<![\w'’-])(?:best[ \t](?:response|answer|candidate|option)|overall[ \t](?:{'|'.join(VERDICT_WORDS)})"
-    rf"|{'|'.join(VERDICT_WORDS)})[ \t]{{0,3}}(?:\([^()\n]{{0,40}}\)[ \t]{{0,3}})?(:|=|is\b)[ \t]{{0,4}}",
-    re.IGNORECASE,
+    rf"[{''.join(sorted({w[0] + w[0].upper() for w in VERDICT_WORDS}))}](?<![\w'’-].)(?i:"
+    + "|".join(rf"(?<={w[0]}){w[1:]}{_AFTER_WORD.get(w, '')}" for w in sorted(VERDICT_WORDS, key=len, reverse=True))
+    + r")[ \t]{0,3}(?:\([^()\n]{0,40}\)[ \t]{0,3})?(:|=|[iI][sS]\b)[ \t]{0,4}"
 )
 _BULLET = re.compile(r"[ \t]{0,8}(?:[-•*+][ \t]{1,4}|\d{1,2}[.)][ \t]{1,4}|#{1,6}[ \t]{1,4})?")
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
@@ -282,11 +287,14 @@ def sentence_start(text: str, at: int) -> bool:
 
 
 _QUOTE_PAIRS = {"“": "”", "«": "»", "「": "」", "『": "』"}
+_QUOTE_SEEN = re.compile("[\"`“”«»「」『』']")
 _QUOTE_MARK = re.compile("[\"`“”«»「」『』\n]|(?<!\\w)'(?=\\S)|(?<=\\S)'(?!\\w)")
 
 
 def _quotations(text: str) -> list[tuple[int, int]]:
     """Closed quotations as (opening, closing) offsets: curly and straight ones may span lines, ticks may not."""
+    if not _QUOTE_SEEN.search(text):
+        return []
     out: list[tuple[int, int]] = []
     opened: dict[str, int] = {}
     for m in _QUOTE_MARK.finditer(text):

@@ -45,9 +45,10 @@ class Reading:
 
 def read(reply: str | None, scale: Scale, finish: str = "stop", refusal: str = "") -> Reading:
     """Read ``reply`` on ``scale``; ``finish`` is the provider's finish reason, ``refusal`` its refusal field."""
-    mapped = door.through(reply or "")
-    reading = _read(mapped.text, reply is None, scale, finish.casefold(), refusal)
-    return reading if not mapped.changed else _flagged(reading)
+    given = reply or ""
+    raw = door.safe(given)
+    reading = _read(raw, reply is None, scale, finish.casefold(), refusal)
+    return reading if raw is given else _flagged(reading)
 
 
 def _flagged(r: Reading) -> Reading:
