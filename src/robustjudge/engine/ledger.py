@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
+import warnings
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, Literal
 
+from robustjudge import door
 from robustjudge.engine.writer import Writer, connect
+from robustjudge.errors import ConfigError
 from robustjudge.nouns import Completion, TokenOdds, Usage
 
 Mode = Literal["live", "replay-only", "record", "off"]
@@ -56,6 +59,8 @@ class Ledger:
     """
 
     def __init__(self, writer: Writer, path: Path | None, mode: Mode = "live") -> None:
+        if path is None and mode in ("replay-only", "record"):
+            raise ConfigError(f"mode {mode} needs a ledger; name its file, or run with mode off")
         self.mode: Mode = mode if path is not None else "off"
         self.path = path
         self.damaged = 0
@@ -68,9 +73,25 @@ class Ledger:
         if self.mode != "off":
             assert path is not None
             writer.open("ledger", path, SCHEMA)
-            self._db = connect(path, readonly=True)
+            self._read()
+
+    def _read(self) -> None:
+        """Open the file for reading, and note which keys it may hold."""
+        assert self.path is not None
+        self._healed = self._writer.healed.get("ledger", 0)
+        self._db = connect(self.path, readonly=True)
+        try:
             for (key,) in self._db.execute("SELECT key FROM replies"):
                 self._maybe.add(key)
+        except sqlite3.DatabaseError:
+            self._damage()
+
+    def _damage(self) -> None:
+        """Count an entry that cannot be read; the first one warns."""
+        self.damaged += 1
+        if self.damaged == 1:
+            told = f"{self.path} holds entries that cannot be read; they are asked for again and written anew"
+            warnings.warn(told, RuntimeWarning, stacklevel=3)
 
     def get(self, key: str) -> Any:
         """The stored JSON value, or ``None``."""
@@ -79,18 +100,21 @@ class Ledger:
         found = self._fresh.get(key)
         if found is not None or self._db is None or key not in self._maybe:
             return found
+        if self._healed != self._writer.healed.get("ledger", 0):
+            self._db.close()
+            self._read()
         try:
             row = self._db.execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
             return json.loads(row[0]) if row else None
-        except (sqlite3.DatabaseError, ValueError):
-            self.damaged += 1
+        except (sqlite3.DatabaseError, ValueError, TypeError):
+            self._damage()
             return None
 
     def put(self, key: str, model: str, replica: str, value: Any) -> None:
         """Keep a JSON value.  It can be read back at once; it is on disk at the writer's next commit."""
         if self.mode == "off":
             return
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        text = door.safe(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
         self._writer.put("ledger", _PUT, (key, model, replica, time.time(), text))
         self._fresh[key] = value
         self._maybe.add(key)

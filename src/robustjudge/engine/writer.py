@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import warnings
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from robustjudge.engine.heal import check as check_pages, heal, is_damage
 from robustjudge.errors import StorageError
 
 GROUP_SECONDS = 0.1
@@ -22,30 +24,54 @@ class Writer:
 
     All databases of one group are committed in the order they were opened: the ledger before the table, so that a row
     never stands without the calls it was made from.  WAL with ``synchronous=NORMAL`` survives kill -9 (not power
-    loss).  A failed write (disk full, locked, damaged) is kept and raised by the next ``put`` or ``flush``.
+    loss).  A failed write (disk full, locked) is kept and raised by the next ``put`` or ``flush``; a damaged file is
+    moved aside with one warning, what can be read of it is kept, and writing goes on (``healed`` counts how often).
     """
 
     def __init__(self) -> None:
         self._queue: deque[Statement] = deque()
-        self._files: dict[str, Path] = {}
+        self._files: dict[str, tuple[Path, str]] = {}
         self._fault: BaseException | None = None
         self._thread: threading.Thread | None = None
         self._wake, self._hurry, self._idle = threading.Event(), threading.Event(), threading.Event()
         self._closing = False
         self.committed = 0
+        self.healed: dict[str, int] = {}
 
     def open(self, alias: str, path: Path, schema: str) -> None:
         """Create or open a database and its tables (before the thread starts)."""
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._files[alias] = (path, schema)
         try:
-            with connect(path) as db:
-                db.executescript(schema)
+            try:
+                self._prepare(path, schema)
+            except sqlite3.DatabaseError as fault:
+                if not is_damage(fault):
+                    raise
+                self._heal(alias)
+        except (sqlite3.Error, OSError) as fault:
+            raise StorageError(f"{path}: cannot be opened for writing ({fault}); is the disk full?") from None
+
+    def _prepare(self, path: Path, schema: str) -> None:
+        old = path.exists() and path.stat().st_size > 0
+        db = connect(path)
+        try:
+            if old:
+                check_pages(db, path)
+            db.executescript(schema)
+        finally:
             db.close()
-        except sqlite3.Error as fault:
-            raise StorageError(
-                f"{path}: cannot be opened for writing ({fault}); is the disk full or the file damaged?"
-            ) from None
-        self._files[alias] = path
+
+    def _heal(self, alias: str) -> None:
+        path, schema = self._files[alias]
+        aside, kept = heal(path, schema)
+        self.healed[alias] = self.healed.get(alias, 0) + 1
+        warnings.warn(
+            f"{path} was damaged: it now lies in {aside.name}, {kept} rows of it could be read and are kept, and what is"
+            " missing will be asked for again",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
     def put(self, alias: str, sql: str, params: Sequence[Any]) -> None:
         """Queue one statement; raises :class:`StorageError` when an earlier one failed."""
@@ -87,7 +113,7 @@ class Writer:
         self.check()
 
     def _work(self) -> None:
-        connections = {alias: connect(path) for alias, path in self._files.items()}
+        connections: dict[str, sqlite3.Connection] = {}
         try:
             while True:
                 self._wake.wait()
@@ -99,7 +125,7 @@ class Writer:
                     group = [self._queue.popleft() for _ in range(min(len(self._queue), GROUP_ROWS))]
                     try:
                         self._commit(connections, group)
-                    except (sqlite3.Error, OSError) as fault:
+                    except Exception as fault:  # kept for the thread that waits, whatever it is: no flush may hang
                         self._fault = self._fault or fault
                 self._idle.set()
                 if self._closing and not self._queue:
@@ -112,11 +138,7 @@ class Writer:
     def _commit(self, connections: dict[str, sqlite3.Connection], group: list[Statement]) -> None:
         if self._fault is not None:
             return
-        used = {alias for alias, _, _ in group}
-        for alias, db in connections.items():
-            if alias not in used:
-                continue
-            db.execute("BEGIN IMMEDIATE")
+        for alias, (path, _) in self._files.items():
             runs: list[tuple[str, list[Sequence[Any]]]] = []
             for a, sql, params in group:
                 if a != alias:
@@ -125,14 +147,32 @@ class Writer:
                     runs[-1][1].append(params)
                 else:
                     runs.append((sql, [params]))
+            if not runs:
+                continue
             try:
-                for sql, rows in runs:
-                    db.executemany(sql, rows)
-                db.execute("COMMIT")
-            except (sqlite3.Error, OSError):
-                db.rollback()
-                raise
+                if alias not in connections:
+                    connections[alias] = connect(path)
+                self._store(connections[alias], runs)
+            except sqlite3.DatabaseError as fault:
+                if not is_damage(fault):
+                    raise
+                if alias in connections:
+                    connections.pop(alias).close()
+                self._heal(alias)
+                connections[alias] = connect(path)
+                self._store(connections[alias], runs)
         self.committed += len(group)
+
+    def _store(self, db: sqlite3.Connection, runs: list[tuple[str, list[Sequence[Any]]]]) -> None:
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            for sql, rows in runs:
+                db.executemany(sql, rows)
+            db.execute("COMMIT")
+        except Exception:
+            if db.in_transaction:
+                db.rollback()
+            raise
 
 
 def connect(path: Path | str, readonly: bool = False) -> sqlite3.Connection:
@@ -140,6 +180,10 @@ def connect(path: Path | str, readonly: bool = False) -> sqlite3.Connection:
     uri = f"{Path(path).absolute().as_uri()}{'?mode=ro' if readonly else ''}"
     db = sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None, check_same_thread=False)
     if not readonly:
-        db.execute("PRAGMA journal_mode=WAL")
-        db.execute("PRAGMA synchronous=NORMAL")
+        try:
+            db.execute("PRAGMA journal_mode=WAL")
+            db.execute("PRAGMA synchronous=NORMAL")
+        except sqlite3.Error:
+            db.close()
+            raise
     return db
