@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from dataclasses import replace
 from typing import Any
 
 from robustjudge.asks import Complete, Gradient, Invoke, Measure, Sample, Spell, Surprise, Weigh
@@ -11,13 +13,17 @@ from robustjudge.engine.caps import Caps
 from robustjudge.engine.events import Event, Listener
 from robustjudge.engine.kernel import Pending
 from robustjudge.engine.ledger import Ledger, pack, unpack
-from robustjudge.errors import Incomplete, PlanError
+from robustjudge.errors import Incomplete, PlanError, RobustJudgeError
 from robustjudge.nouns import Call, Case, Completion, Surprisal, Weights
 from robustjudge.spec import digest
 from robustjudge.steps import Ask
 
 Rater = Callable[[str, Case, tuple[str, ...]], Any]
 """Evaluator name, case, texts to values (or a coroutine of them)."""
+
+
+class NotRecorded(RobustJudgeError):
+    """A replay asked for something that the ledger does not hold; it becomes the cell's row."""
 
 
 class Backend:
@@ -71,14 +77,25 @@ class Backend:
             return None
         found = []
         for call, key in zip(ask.calls, pending.keys, strict=True):
-            value = self.ledger.get(self.key(call, key))
-            if value is None:
+            reply = self._held(self.key(call, key))
+            if reply is None:
                 return None
-            found.append(value)
+            found.append(reply)
         for call in ask.calls:
             self._tell(Event("asked", model=call.model, role=call.role))
             self._tell(Event("saved", model=call.model, role=call.role))
-        return tuple([unpack(v) for v in found])
+        return tuple(found)
+
+    def _held(self, key: str) -> Completion | None:
+        """The completion in the ledger; an entry of another shape is damage, and asked for again."""
+        value = self.ledger.get(key)
+        if value is None:
+            return None
+        try:
+            return unpack(value)
+        except (TypeError, ValueError, AttributeError):
+            self.ledger.damage()
+            return None
 
     def key(self, call: Call, content: str) -> str:
         """The ledger key: content and the endpoint that would answer."""
@@ -122,10 +139,10 @@ class Backend:
         """One reply: from the ledger, from an equal call in flight, or from the model."""
         key = self.key(call, content)
         self._tell(Event("asked", cell, call.model, role=call.role))
-        value = self.ledger.get(key)
-        if value is not None:
+        held = self._held(key)
+        if held is not None:
             self._tell(Event("saved", cell, call.model, role=call.role))
-            return unpack(value)
+            return held
         flight = self._flights.get(key)
         if flight is not None:
             self._tell(Event("saved", cell, call.model, role=call.role))
@@ -141,10 +158,10 @@ class Backend:
             flight.exception()  # mark as retrieved: waiters get it, nobody else complains
             raise
         else:
+            flight.set_result(completion)
             # An infrastructure fault is not a reply: it is a row of this run, and asked again by the next.
             if completion.status != "error" or completion.reason == "context_overflow":
                 self.ledger.put(key, call.model, call.replica, pack(completion))
-            flight.set_result(completion)
             return completion
         finally:
             del self._flights[key]
@@ -173,20 +190,45 @@ class Backend:
             )
         key = digest(content, getattr(service, "identity", ask.service))
         self._tell(Event("asked", cell, ask.service, role="judge"))
-        value = self.ledger.get(key)
-        if value is not None:
+        held = self._held(key)
+        if held is not None:
             self._tell(Event("saved", cell, ask.service, role="judge"))
-            return unpack(value)
+            return held
+        if key in self._flights:
+            self._tell(Event("saved", cell, ask.service, role="judge"))
+            return await asyncio.shield(self._flights[key])
         if self.ledger.mode == "replay-only":
             return Completion(status="error", reason="not_recorded")
+        flight = self._flights[key] = asyncio.get_running_loop().create_future()
+        try:
+            completion = await self._served(service, ask, cell)
+        except BaseException as fault:
+            flight.set_exception(fault)
+            flight.exception()
+            raise
+        else:
+            flight.set_result(completion)
+            if completion.status != "error":
+                self.ledger.put(key, ask.service, ask.slate.replica, pack(completion))
+            return completion
+        finally:
+            del self._flights[key]
+
+    async def _served(self, service: Any, ask: Invoke, cell: str) -> Completion:
+        self._take()
         self._tell(Event("sent", cell, ask.service, role="judge"))
         completion: Completion = await service.invoke(ask)
         self._tell(Event("answered", cell, ask.service, completion=completion, role="judge"))
         if completion.status == "error":
             self._tell(Event("fault", cell, ask.service, completion.reason))
-        else:
-            self.ledger.put(key, ask.service, ask.slate.replica, pack(completion))
         return completion
+
+    def _take(self, n: int = 1) -> None:
+        """Count ``n`` requests against the cap on calls; nothing is sent once the run is stopping."""
+        if self.stopping:
+            raise Incomplete("the run is stopping")
+        if self.caps:
+            self.caps.take(n)
 
     async def _weigh(self, asked: tuple[Any, ...], content: str, cell: str) -> tuple[Weights, ...]:
         model = self.model(asked[0].call.model)
@@ -200,6 +242,7 @@ class Backend:
             return tuple(Weights(tuple(lp), tuple(fl), st, why) for lp, fl, st, why in value)
         if self.ledger.mode == "replay-only":
             return tuple(Weights(status="error", reason="not_recorded") for _ in asked)
+        self._take(len(asked))
         for c in asked:
             self._tell(Event("sent", cell, c.call.model, role=c.call.role))
         raw = await self._able(asked[0].call.model, "weigh", Weigh(asked))(asked)
@@ -218,11 +261,14 @@ class Backend:
         key = digest(content, getattr(model, "identity", model.name))
         value = self.ledger.get(key)
         if value is not None:
-            return tuple(Surprisal(tuple(lp), st, why) for lp, st, why in value)
+            return tuple(Surprisal(tuple(lp), st, why, tuple(ends)) for lp, st, why, ends in value)
+        if self.ledger.mode == "replay-only":
+            return tuple(Surprisal(status="error", reason="not_recorded") for _ in ask.texts)
         raw = await self._able(ask.model, "surprise", ask)(ask.texts, ask.context)
-        found = tuple(Surprisal(tuple(float32(x) for x in s.logprobs), s.status, s.reason) for s in raw)
+        found = tuple(replace(s, logprobs=tuple(float32(x) for x in s.logprobs)) for s in raw)
         if all(s.status != "error" for s in found):
-            self.ledger.put(key, ask.model, "surprise", [[list(s.logprobs), s.status, s.reason] for s in found])
+            rows = [[list(s.logprobs), s.status, s.reason, list(s.ends)] for s in found]
+            self.ledger.put(key, ask.model, "surprise", rows)
         return found
 
     async def _kept(self, content: str, name: str, method: Callable[[Any], Any], ask: Ask[Any]) -> Any:
@@ -232,6 +278,8 @@ class Backend:
         value = self.ledger.get(key)
         if value is not None:
             return tuple(tuple(row) for row in value)
+        if self.ledger.mode == "replay-only":
+            raise NotRecorded(f"{type(ask).__name__} of {name} is not in the ledger, and this run may only replay it")
         rows = await method(ask)
         self.ledger.put(key, name, type(ask).__name__, [list(row) for row in rows])
         return tuple(tuple(row) for row in rows)

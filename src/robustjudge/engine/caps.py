@@ -45,8 +45,7 @@ class Caps:
     async def reserve(self, call: Call) -> float:
         """Take the call's bound, waiting for calls in flight when only they stand in the way."""
         bound = self.bound(call)
-        if self.max_calls is not None and self.sent >= self.max_calls:
-            raise BudgetSpent(f"--max-calls {self.max_calls} is reached; what was paid for is kept, --resume goes on")
+        self._room()
         while self.max_cost is not None and self.spent + self.held + bound > self.max_cost:
             if not self.flying:
                 raise BudgetSpent(
@@ -55,10 +54,19 @@ class Caps:
                 )
             self._settled.clear()
             await self._settled.wait()
-        self.sent += 1
+        self.take()
         self.held += bound
         self.flying += 1
         return bound
+
+    def take(self, n: int = 1) -> None:
+        """Count ``n`` requests that have no price here (label probabilities, somebody else's judge)."""
+        self._room(n)
+        self.sent += n
+
+    def _room(self, n: int = 1) -> None:
+        if self.max_calls is not None and self.sent + n > self.max_calls:
+            raise BudgetSpent(f"--max-calls {self.max_calls} is reached; what was paid for is kept, --resume goes on")
 
     def settle(self, call: Call, bound: float, completion: Completion | None) -> None:
         """Book what the call really cost, or the bound when the provider told no usage."""

@@ -84,9 +84,9 @@ class Ledger:
             for (key,) in self._db.execute("SELECT key FROM replies"):
                 self._maybe.add(key)
         except sqlite3.DatabaseError:
-            self._damage()
+            self.damage()
 
-    def _damage(self) -> None:
+    def damage(self) -> None:
         """Count an entry that cannot be read; the first one warns."""
         self.damaged += 1
         if self.damaged == 1:
@@ -107,7 +107,7 @@ class Ledger:
             row = self._db.execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
             return json.loads(row[0]) if row else None
         except (sqlite3.DatabaseError, ValueError, TypeError):
-            self._damage()
+            self.damage()
             return None
 
     def put(self, key: str, model: str, replica: str, value: Any) -> None:
