@@ -8,6 +8,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any
 
 from robustjudge.engine.backend import Backend
@@ -16,6 +17,9 @@ from robustjudge.engine.kernel import Flight, Pending
 from robustjudge.errors import Incomplete
 
 DRAIN_SECONDS = 10.0
+SLICE_SECONDS = 0.05
+"""After this long of work that needs no waiting (a replay, kept rows) the event loop gets its turn, so that calls in
+flight, timers and Ctrl-C are never starved."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +40,25 @@ class Landed:
     error: BaseException | None
     trace: str
 
+    @classmethod
+    def of(cls, job: Job, flight: Flight[Any]) -> Landed:
+        """What became of a flight that is done; an error is told where it happened."""
+        if flight.error is not None:
+            flight.error.add_note(f"cell {job.key}, ask {flight.asks}")
+        return cls(job, flight.result, flight.error, flight.trace)
+
 
 class Interrupted(Incomplete):
     """Ctrl-C: what was answered is kept."""
 
     exit_code = 130
 
+
+class _End:
+    """The end of the jobs."""
+
+
+_END = _End()
 
 OnLand = Callable[[Landed], None]
 OnAnswer = Callable[[str, Pending], None]
@@ -76,20 +93,23 @@ class AsyncDriver:
         self._stop: BaseException | None = None
         self._idle: asyncio.Event | None = None
         self._work: deque[tuple[int, Pending]] = deque()
-        self._jobs: Iterator[Job] = iter(())
+        self._jobs: Iterator[Job | None] = iter(())
         self._serial = 0
         self._empty = False
 
-    async def run(self, jobs: Iterator[Job]) -> None:
-        """Fly every job; raises what stopped the run, after what is in flight was kept."""
+    async def run(self, jobs: Iterator[Job | None]) -> None:
+        """Fly every job; raises what stopped the run, after what is in flight was kept.
+
+        ``None`` among the jobs is no job: an iterator that skips long stretches gives way with it.
+        """
         self._jobs = jobs
         self._idle = asyncio.Event()
         restore = self._signals()
         try:
             self._pump()
-            while self._live and self._stop is None:
-                self._idle.clear()
+            while (self._live or not self._empty) and self._stop is None:
                 await self._idle.wait()
+                self._idle.clear()
                 self._pump()
             if self._stop is not None and self._tasks:
                 self._backend.stopping = True
@@ -111,20 +131,31 @@ class AsyncDriver:
 
     def _pump(self) -> None:
         """Launch jobs while the window has room, and turn pending asks into tasks or immediate answers."""
+        until = monotonic() + SLICE_SECONDS
         while self._stop is None:
+            if monotonic() > until:
+                self._give_way()
+                return
             if self._work:
                 self._issue(*self._work.popleft())
             elif len(self._live) < self._window and not self._empty:
-                job = next(self._jobs, None)
-                if job is None:
+                job = next(self._jobs, _END)
+                if isinstance(job, _End):
                     self._empty = True
                     continue
+                if job is None:
+                    self._give_way()
+                    return
                 flight: Flight[Any] = Flight(job.make(), job.known)
                 number, self._serial = self._serial, self._serial + 1
                 self._live[number] = (job, flight)
                 self._push(number, flight.launch())
             else:
                 return
+
+    def _give_way(self) -> None:
+        assert self._idle is not None
+        asyncio.get_running_loop().call_soon(self._idle.set)
 
     def _push(self, number: int, fresh: list[Pending]) -> None:
         self._work.extend((number, p) for p in fresh)
@@ -149,6 +180,8 @@ class AsyncDriver:
         task.add_done_callback(self._tasks.discard)
 
     async def _answer(self, number: int, pending: Pending) -> None:
+        if number not in self._live:  # a sibling failed, and the flight landed before this ask was sent
+            return
         job, flight = self._live[number]
         reply, error = None, None
         try:
@@ -169,11 +202,9 @@ class AsyncDriver:
         if isinstance(flight.error, Incomplete):
             self._halt(flight.error)
             return
-        if flight.error is not None:
-            flight.error.add_note(f"cell {job.key}, ask {flight.asks}")
         try:
-            self._land(Landed(job, flight.result, flight.error, flight.trace))
-        except Incomplete as fault:
+            self._land(Landed.of(job, flight))
+        except Exception as fault:  # the row cannot be kept (disk full, --fail-fast): nothing more may be spent
             self._halt(fault)
             return
         self._tell(Event("row", job.key))

@@ -45,7 +45,9 @@ def _sampling(s: Sampling) -> str:
 
 def label_key(asked: LabelCall) -> str:
     """The content key of a label-probability question."""
-    return digest("weigh", content_key(asked.call), asked.lead, *asked.labels)
+    return digest(
+        "weigh", content_key(asked.call), asked.lead, str(len(asked.labels)), *asked.labels, *map(str, asked.suffix)
+    )
 
 
 def ask_keys(ask: Ask[Any]) -> tuple[str, ...]:
@@ -55,10 +57,7 @@ def ask_keys(ask: Ask[Any]) -> tuple[str, ...]:
     if isinstance(ask, Weigh):
         return (digest(*[label_key(c) for c in ask.calls]),)
     if isinstance(ask, Invoke):
-        s = ask.slate
-        fences = [x for pair in s.frame.fences for x in pair]
-        turns = [x for t in (*s.history, *s.exchange) for x in (t.role, t.text)]
-        return (digest("invoke", ask.service, s.replica, s.task, s.reference, *s.candidates, *fences, *turns),)
+        return (digest("invoke", ask.service, *_texts(ask.slate)),)
     return (digest(type(ask).__name__, *_texts(ask)),)
 
 

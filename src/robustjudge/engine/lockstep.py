@@ -12,6 +12,7 @@ from typing import Any
 from robustjudge.asks import Complete
 from robustjudge.engine.driver import Job, Landed
 from robustjudge.engine.kernel import Flight, Pending
+from robustjudge.errors import Incomplete
 from robustjudge.nouns import Call, Completion
 
 
@@ -47,6 +48,8 @@ def run_lockstep(
             else:
                 try:
                     ready.append((n, pending, other(pending, serial[n][0].key), None))
+                except Incomplete:
+                    raise
                 except Exception as fault:
                     ready.append((n, pending, None, fault))
         replies = dict(zip(calls, batch(tuple(calls.values())), strict=True)) if calls else {}
@@ -57,6 +60,6 @@ def run_lockstep(
         live = [(n_job, n_flight) for n_job, n_flight in serial.values() if n_flight.done]
         serial = {n: jf for n, jf in serial.items() if not jf[1].done}
         for job, flight in live:
-            land(Landed(job, flight.result, flight.error, flight.trace))
+            land(Landed.of(job, flight))
         if not serial and not live:
             return

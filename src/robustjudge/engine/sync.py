@@ -29,4 +29,4 @@ def run_sync(jobs: Iterable[Job], answer: Callable[[Pending, str], Any], land: C
         finally:
             if not flight.done:
                 flight.close()
-        land(Landed(job, flight.result, flight.error, flight.trace))
+        land(Landed.of(job, flight))
