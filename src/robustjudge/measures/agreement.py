@@ -65,7 +65,7 @@ def kappa(
     """Cohen's kappa, (po - pe)/(1 - pe), optionally weighted; in [-1, 1], undefined when both raters are constant.
 
     ``auto`` takes the normal interval with the Fleiss-Cohen-Everitt SE in the middle; below 100 items or above .9 a
-    BCa bootstrap of the cell counts; without any disagreement, or with one constant rater, Wilson's bounds of po at
+    BCa bootstrap of the cell counts; with perfect or no agreement, or one constant rater, Wilson's bounds of po at
     the observed marginals.
     """
     t = _table(table)
@@ -81,7 +81,7 @@ def kappa(
         half = z_of(level) * kappa_se(t, weighting)
         return Estimate(value, value - half, value + half, round(n), "normal, fleiss-cohen-everitt se")
     constant = bool(np.any(np.isclose(t.sum(0), n)) or np.any(np.isclose(t.sum(1), n)))
-    if constant or 1 - po <= 1e-12:
+    if constant or 1 - po <= 1e-12 or po <= 1e-12:
         low, high = wilson_bounds(po, n, z_of(level))
         ends = (low - pe) / (1 - pe), (high - pe) / (1 - pe)
         return bounded(value, *ends, round(n), "wilson on agreement, marginals held", span=(-1.0, 1.0))

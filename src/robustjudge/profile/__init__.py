@@ -4,9 +4,20 @@
 ``diff`` and ``reconcile`` read what others published.
 """
 
-from robustjudge.profile.compare import Difference, Reconciled, Verification, diff, reconcile, verify
+from robustjudge.profile.compare import (
+    Difference,
+    Reconciled,
+    Verification,
+    correct_with,
+    diff,
+    reconcile,
+    schema,
+    verify,
+)
+from robustjudge.profile.frame import Drawn, draw, sitting
 from robustjudge.profile.longform import BadLabel, LabelRow, read_labels
 from robustjudge.profile.package import Check, JudgeProfile, load_profile, save_profile
+from robustjudge.profile.page import page
 from robustjudge.profile.protocol import Calibration, CalibrationPolicy, Study, calibrate
 from robustjudge.profile.simple import calibrate_judge
 
@@ -16,6 +27,7 @@ __all__ = [
     "CalibrationPolicy",
     "Check",
     "Difference",
+    "Drawn",
     "JudgeProfile",
     "LabelRow",
     "Reconciled",
@@ -23,10 +35,15 @@ __all__ = [
     "Verification",
     "calibrate",
     "calibrate_judge",
+    "correct_with",
     "diff",
+    "draw",
     "load_profile",
+    "page",
     "read_labels",
     "reconcile",
     "save_profile",
+    "schema",
+    "sitting",
     "verify",
 ]
