@@ -8,6 +8,7 @@ import platform
 import threading
 import traceback
 from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -22,11 +23,11 @@ from robustjudge.engine.folder import Folder
 from robustjudge.engine.kernel import Pending
 from robustjudge.engine.ledger import Ledger, Mode
 from robustjudge.engine.writer import Writer, connect
-from robustjudge.errors import ConfigError, Inconclusive
+from robustjudge.errors import ConfigError, Inconclusive, RobustJudgeError
 from robustjudge.nouns import Case, Completion
 from robustjudge.plan import Plan
 from robustjudge.spec import dump, load
-from robustjudge.table import DROP_MARKS, PUT_MARK, PUT_ROW, PUT_TEXT, SCHEMA, Table, cell_key, error_row, row_of
+from robustjudge.table import DROP_MARKS, PUT_MARK, PUT_ROW, PUT_TEXT, SCHEMA, Row, Table, cell_key, error_row, row_of
 from robustjudge.trial import Cell, fitting, trial
 
 T = TypeVar("T")
@@ -98,16 +99,29 @@ def in_loop(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         return asyncio.run(make())
     box: list[T] = []
     fault: list[BaseException] = []
+    flying: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
+
+    async def main() -> T:
+        task = asyncio.current_task()
+        assert task is not None
+        flying.append((asyncio.get_running_loop(), task))
+        return await make()
 
     def work() -> None:
         try:
-            box.append(asyncio.run(make()))
+            box.append(asyncio.run(main()))
         except BaseException as error:  # carried over to the thread that waits
             fault.append(error)
 
     thread = threading.Thread(target=work, name="robustjudge-run")
     thread.start()
-    thread.join()
+    try:
+        thread.join()
+    except KeyboardInterrupt:  # a notebook's stop button: nothing more is sent, what was answered is kept
+        for loop, task in flying:
+            loop.call_soon_threadsafe(task.cancel)
+        thread.join()
+        raise
     if fault:
         raise fault[0]
     return box[0]
@@ -120,7 +134,6 @@ async def execute_async(plan: Plan, options: Options) -> Run:
 
     prices = price_table()
     folder = Folder.open(options.resume) if options.resume else Folder.create(options.root, options.slug)
-    folder.lock()
     priced = lru_cache(maxsize=256)(prices.price)
 
     def cost(completion: Completion, model: str) -> float | None:
@@ -129,27 +142,39 @@ async def execute_async(plan: Plan, options: Options) -> Run:
 
     tally = Tally(price=cost)
     listener = fan(tally, options.listener) if options.listener else tally
-    writer = Writer()
-    ledger = Ledger(writer, options.ledger, options.mode)
-    writer.open("run", folder.table, SCHEMA)
-    caps = Caps(options.max_calls, options.max_cost, prices.highest)
-    backend = Backend(_opener(options), ledger, services=options.services, rate=rater(), caps=caps, listener=listener)
-    reading = connect(folder.table, readonly=True)
-    started = datetime.now(UTC)
-    try:
+    async with AsyncExitStack() as last:  # closed in reverse: readers, models, ledger, writer, lock
+        folder.lock()
+        last.callback(folder.unlock)
+        writer = Writer()
+        last.callback(writer.close)
+        ledger = Ledger(writer, options.ledger, options.mode)
+        last.callback(ledger.close)
+        writer.open("run", folder.table, SCHEMA)
+        caps = Caps(options.max_calls, options.max_cost, prices.highest)
+        backend = Backend(
+            _opener(options), ledger, services=options.services, rate=rater(), caps=caps, listener=listener
+        )
+        last.push_async_callback(backend.close)
+        reading = connect(folder.table, readonly=True)
+        last.callback(reading.close)
+        started = datetime.now(UTC)
         plan.check(lambda name: backend.model(name).access)
         _write_manifest(folder, plan, options, started, tally, "running")
         window = options.window or 4 * max((_concurrency(backend, plan)), 1)
         plan = await _fit(plan, backend, folder, listener)
         known = _journal(reading)
 
-        def jobs() -> Iterator[Job]:
+        def jobs() -> Iterator[Job | None]:
+            kept = 0
             sql = "SELECT attacked_status = 'error' OR clean_status = 'error' FROM trials WHERE cell = ?"
             for cell in plan.cells():
                 key = cell_key(cell)
                 row = reading.execute(sql, (key,)).fetchone() if options.resume else None
                 if row is not None and not (options.retry_errors and row[0]):
                     listener(Event("row", key, detail="kept"))
+                    kept += 1
+                    if not kept % 256:
+                        yield None  # the event loop gets its turn: a million kept rows take a while
                     continue
                 flying[key] = cell
                 yield Job(key, lambda cell=cell: trial(cell), known.pop(key, None))  # type: ignore[misc]
@@ -163,11 +188,15 @@ async def execute_async(plan: Plan, options: Options) -> Run:
                 row = error_row(cell, key, landed.trace, READER_VERSION, text)
                 listener(Event("fault", key, detail=type(landed.error).__name__))
             else:
-                row = row_of(landed.result, key, landed.trace, READER_VERSION, options.store)
+                row = _row(landed, cell, READER_VERSION, options.store)
+                if landed.result.attack_status == "error":
+                    listener(Event("fault", key, detail="attack raised"))
             for pair in row.texts:
                 writer.put("run", PUT_TEXT, pair)
             writer.put("run", PUT_ROW, row.values)
             writer.put("run", DROP_MARKS, (key,))
+            if options.fail_fast and landed.error is None and landed.result.attack_status == "error":
+                raise AttackFailed(f"cell {key}: attack {cell.attack_name} raised\n{landed.result.error}")
 
         def answered(key: str, pending: Pending) -> None:
             writer.put("run", PUT_MARK, (key, pending.path, pending.mark))
@@ -182,15 +211,22 @@ async def execute_async(plan: Plan, options: Options) -> Run:
         finally:
             writer.flush()
             _write_manifest(folder, plan, options, started, tally, state, backend)
-    finally:
-        await backend.close()
-        ledger.close()
-        reading.close()
-        writer.close()
-        folder.unlock()
     if not tally.rows:
         raise Inconclusive("the plan has no cell: no case passed the filters, so nothing was measured")
     return Run(folder, tally)
+
+
+class AttackFailed(RobustJudgeError):
+    """``--fail-fast``: an attack raised, and this is its traceback."""
+
+
+def _row(landed: Landed, cell: Cell, reader: str, store: str) -> Row:
+    """The row of a finished trial; one that cannot be written (a plugin gave NaN, say) is an error row and says why."""
+    try:
+        return row_of(landed.result, landed.job.key, landed.trace, reader, store)
+    except Exception as fault:
+        fault.add_note(f"cell {landed.job.key}: what the trial gave has no row")
+        return error_row(cell, landed.job.key, landed.trace, reader, "".join(traceback.format_exception(fault)))
 
 
 def rater(size: int = 8192) -> Callable[[str, Case, tuple[str, ...]], Any]:
@@ -216,8 +252,9 @@ async def _fit(plan: Plan, backend: Backend, folder: Folder, listener: Listener)
     jobs = []
     for key, cell in wanted:
         file = folder.path / "artefacts" / f"{key.replace('/', '.')}.json"
-        if file.is_file():
-            found.append((key, load(json.loads(file.read_text("utf-8"))["attack"])))
+        kept = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+        if kept.get("train") == [c.id for c in train]:
+            found.append((key, load(kept["attack"])))
         else:
             jobs.append(Job(key, lambda cell=cell: fitting(cell, train)))  # type: ignore[misc]
 

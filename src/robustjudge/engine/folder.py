@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from robustjudge import door
-from robustjudge.errors import ConfigError, DataError
+from robustjudge.errors import ConfigError, DataError, StorageError
 
 TABLE = "run.sqlite"
 MANIFEST = "manifest.json"
@@ -85,11 +85,17 @@ class Folder:
     def write(self, name: str, text: str) -> Path:
         """Write a file of the folder whole or not at all."""
         target = self.path / name
-        target.parent.mkdir(parents=True, exist_ok=True)
         spare = target.with_name(f".{target.name}.{secrets.token_hex(3)}")
-        spare.write_text(door.safe(text), "utf-8")
-        os.replace(spare, target)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            spare.write_text(door.safe(text), "utf-8")
+            os.replace(spare, target)
+        except OSError as fault:
+            spare.unlink(missing_ok=True)
+            raise StorageError(f"{target}: could not be written ({fault}); the rows committed so far stand") from None
         return target
 
     def write_manifest(self, data: dict[str, Any]) -> None:
-        self.write(MANIFEST, json.dumps(data, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+        """Keys sorted at the top only: the order inside the configuration decides cell keys when a run is resumed."""
+        ordered = {k: data[k] for k in sorted(data)}
+        self.write(MANIFEST, json.dumps(ordered, indent=2, ensure_ascii=False) + "\n")
