@@ -10,7 +10,7 @@ from robustjudge.errors import PlanError
 from robustjudge.judges import Defense, Guarded, Judge, Prompted, Service, inner, models_of
 from robustjudge.nouns import Access, Case
 from robustjudge.prompts.criteria import criteria
-from robustjudge.protocols import BestOf, Protocol
+from robustjudge.protocols import Appeal, BestOf, Protocol
 from robustjudge.threat import ThreatModel
 from robustjudge.trial import Cell
 
@@ -77,6 +77,8 @@ class Plan:
         evaluator = evaluators.get(case.kind, evaluators.get("", ""))
         fitted = dict(self.fitted)
         for attack in attacks:
+            if isinstance(protocol, Appeal) != hasattr(attack, "plea"):
+                continue  # an appeal is made of pleas, and pleas answer a verdict
             applies = getattr(attack, "applies", None)
             if applies is not None and not applies(case):
                 continue

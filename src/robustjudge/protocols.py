@@ -70,6 +70,21 @@ class Pointwise:
         return _CODES.get(verdict.status, "S")
 
 
+@register("appeal")
+@dataclass(frozen=True)
+class Appeal(Pointwise):
+    """A pointwise verdict that the author may answer ``turns`` times: the judge's replies stay in the conversation, and
+    what counts is the verdict after the last answer.  ``Appeal(1)``, ``Appeal(2)``, ... side by side give the figures
+    per turn; they share their first turns in the ledger."""
+
+    turns: int = 3
+    label: ClassVar[str] = "appeal"
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.turns <= 20:
+            raise PlanError(f"an appeal has 1 to 20 turns, not {self.turns}")
+
+
 class _Choice:
     """What pairwise and best-of-K share: identity 0 is the author's."""
 
@@ -137,7 +152,9 @@ class BestOf(_Choice):
 
 
 def size(protocol: Protocol, case: Case) -> int:
-    """How many candidates a slate of ``case`` holds under ``protocol``."""
+    """The K of a row: how many candidates a slate of ``case`` holds; for an appeal its turns."""
     if isinstance(protocol, BestOf):
         return protocol.size(case)
+    if isinstance(protocol, Appeal):
+        return protocol.turns
     return 2 if isinstance(protocol, Pairwise) else 1

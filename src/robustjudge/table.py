@@ -253,7 +253,7 @@ def _labels(cell: Cell) -> dict[str, Any]:
         "defense": cell.defense_name,
         "judge": cell.judge_name or spec_key(cell.judge)[:8],
         "judge_key": spec_key(cell.judge),
-        "protocol": cell.protocol.kind,
+        "protocol": getattr(cell.protocol, "label", cell.protocol.kind),
         "k": size(cell.protocol, case),
         "threat": cell.threat.answers,
         "seed": cell.seed,
@@ -418,22 +418,24 @@ class Table:
             absent = [c for c in kinds if c not in held]  # a file of an older version: those columns are missing values
             numbers = {c: np.full(n, np.nan) for c in wanted if kinds[c] != TEXT}
             codes = {c: np.full(n, -1, dtype=np.int32) for c in wanted if kinds[c] == TEXT}
-            seen: dict[str, dict[str, int]] = {c: {} for c in codes}
+            seen: dict[str, dict[str | None, int]] = {c: {None: -1} for c in codes}
             cursor = db.execute(
                 f"SELECT {', '.join(f'{chr(34)}{c}{chr(34)}' for c in wanted)} FROM trials ORDER BY cell"
             )
             start = 0
             while block := cursor.fetchmany(20_000):
+                stop = start + len(block)
                 for c, values in zip(wanted, zip(*block, strict=True), strict=True):
-                    stop = start + len(block)
                     if c in numbers:
-                        numbers[c][start:stop] = [np.nan if v is None else v for v in values]
-                    else:
-                        index = seen[c]
-                        codes[c][start:stop] = [-1 if v is None else index.setdefault(v, len(index)) for v in values]
+                        numbers[c][start:stop] = values  # numpy reads None as NaN
+                        continue
+                    index = seen[c]
+                    for v in set(values).difference(index):
+                        index[v] = len(index) - 1
+                    codes[c][start:stop] = [index[v] for v in values]
                 start += len(block)
             out.update(numbers)
-            out.update({c: Category.ordered(codes[c], tuple(seen[c])) for c in codes})
+            out.update({c: Category.ordered(codes[c], tuple(v for v in seen[c] if v is not None)) for c in codes})
             for c in absent:
                 out[c] = Category(np.full(n, -1, dtype=np.int32), ()) if kinds[c] == TEXT else np.full(n, np.nan)
             return cls(out, n, Path(path))

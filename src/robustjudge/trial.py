@@ -26,7 +26,7 @@ from robustjudge.nouns import (
     Written,
 )
 from robustjudge.objective import Objective, losses, margins, model_of, swaps
-from robustjudge.protocols import Protocol
+from robustjudge.protocols import Appeal, Protocol
 from robustjudge.spec import register
 from robustjudge.steps import Ask, Handler, Stateless, handled, together
 from robustjudge.threat import ThreatModel
@@ -319,6 +319,10 @@ def planted(cell: Cell, text: str) -> tuple[Case, str]:
 async def trial(cell: Cell) -> Trial:
     """Everything about one cell.  The clean arm runs beside the attack; the final arm re-measures its text on replicas
     of its own (``identity/i`` for the null control), never on the search's or the baseline's."""
+    if isinstance(cell.protocol, Appeal):
+        from robustjudge.appeal import appeal  # which is made of the pieces above
+
+        return await appeal(cell)
     case, judge, protocol = cell.case, cell.judge, cell.protocol
     clean_steps = judged(judge, protocol, case, case.response, "clean", range(cell.cleans), cell.seed)
     both: tuple[Any, ...] = await together((clean_steps, attacked(cell)))

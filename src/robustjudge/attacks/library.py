@@ -13,6 +13,7 @@ from robustjudge.attacks.base import Attack, Plugin, Target
 from robustjudge.attacks.controls import HonestRewrite, Identity, Neutral, RandomSuffix, Shuffled
 from robustjudge.attacks.grammar import Composed, screen
 from robustjudge.attacks.plain import Empty, LongSuffix, OneWord, RepeatedList, Repetition, grid
+from robustjudge.attacks.plea import Plea
 from robustjudge.attacks.probes import ControlTokens, PlaceholderInjection, VerdictSpoof
 from robustjudge.attacks.replay import Replay as Replay
 from robustjudge.attacks.text import TextAttack
@@ -98,6 +99,7 @@ _PLAIN: Mapping[str, Callable[..., Attack]] = {
     "composed": lambda target, seed, quick, variant="rationale+request+ignore+dictate": Composed(
         tuple(f for f in variant.split("+") if f != "nothing"), seed, target
     ),
+    "plea": lambda target, seed, quick, variant="": Plea(variant == "same", variant == "written", seed, target),
     "identity": lambda target, seed, quick: Identity(),
     "neutral": _control(Neutral),
     "shuffled_payload": _control(Shuffled),

@@ -17,7 +17,10 @@ from robustjudge.errors import ConfigError, UnknownName
 from robustjudge.judges import Judge, Panel, Prompted, Repeated, Service
 from robustjudge.nouns import Budget, Sampling
 from robustjudge.plan import Plan, Source
-from robustjudge.protocols import BestOf, Pairwise, Pointwise, Protocol
+from robustjudge.prompts.declare import declare
+from robustjudge.prompts.library import PROTOCOLS
+from robustjudge.prompts.template import Template
+from robustjudge.protocols import Appeal, BestOf, Pairwise, Pointwise, Protocol
 from robustjudge.quality.base import default_evaluator
 from robustjudge.threat import ThreatModel
 
@@ -106,7 +109,8 @@ def _load(c: CasesConfig, base: Path, on_bad: OnBad) -> Cases:
 
 
 def protocol_of(text: str) -> Protocol:
-    """``pointwise``, ``grading``, ``pairwise``, ``best_of:K`` or ``best_of:K:S`` (S seeded orders instead of K rotations)."""
+    """``pointwise``, ``grading``, ``pairwise``, ``best_of:K``, ``best_of:K:S`` (S seeded orders instead of K rotations) or
+    ``appeal:TURNS``."""
     name, _, rest = text.partition(":")
     if name == "pointwise":
         return Pointwise()
@@ -114,12 +118,16 @@ def protocol_of(text: str) -> Protocol:
         return Pointwise(grading=True)
     if name == "pairwise":
         return Pairwise()
+    if name == "appeal":
+        if rest and not rest.isdigit():
+            raise ConfigError(f"{text!r}: write appeal:TURNS, as in appeal:3")
+        return Appeal(turns=int(rest or 3))
     if name == "best_of":
         k, _, orders = rest.partition(":")
         if not k.isdigit() or (orders and not orders.isdigit()):
             raise ConfigError(f"{text!r}: write best_of:K, as in best_of:4")
         return BestOf(int(k), int(orders or 0))
-    raise UnknownName("protocol", name, ("pointwise", "grading", "pairwise", "best_of:4"))
+    raise UnknownName("protocol", name, ("pointwise", "grading", "pairwise", "best_of:4", "appeal:3"))
 
 
 def attacks_of(names: Iterable[str], controls: Iterable[str], quick: bool) -> tuple[Attack, ...]:
@@ -153,33 +161,20 @@ def judge_of(c: JudgeConfig, base: Path) -> Judge:
 
 def prompted_of(c: JudgeConfig, base: Path) -> Prompted:
     """A model behind a shipped template or the user's own prompt."""
-    from robustjudge.prompts.declare import declare
     from robustjudge.prompts.library import template
 
     if not c.model:
         raise ConfigError("a judge needs a model (provider/name), a service or a panel")
     if c.template and (c.prompt is not None or c.messages is not None):
         raise ConfigError("a judge has either a template (shipped) or a prompt (yours), not both")
-    own = {
-        k: v
-        for k, v in {
-            "prompt": c.prompt,
-            "messages": c.messages,
-            "slots": c.slots or None,
-            "scale": c.scale,
-            "reply": c.reply,
-            "fence": c.fence,
-        }.items()
-        if v is not None
-    }
     if c.prompt is not None or c.messages is not None:
-        made = declare(own, base)
+        made = own_template(c, base)
     else:
         made = template(c.template or "robustjudge")
         if c.scale is not None:
-            from robustjudge.scales import Scale
+            from robustjudge.scales.scale import scale_from
 
-            made = made.scored(Scale(**c.scale))
+            made = made.scored(scale_from(c.scale if isinstance(c.scale, dict) else {"labels": c.scale}))
         if c.fence == "plain":
             made = made.plain()
     s = c.sampling
@@ -193,6 +188,27 @@ def prompted_of(c: JudgeConfig, base: Path) -> Prompted:
         effort=s.effort,
     )
     return Prompted(c.model, made, sampling, c.family, c.expect, c.constrained)
+
+
+def own_template(c: JudgeConfig, base: Path) -> Template:
+    """The user's own prompt: one form, or one for each protocol it is used under."""
+    shared = {
+        k: v
+        for k, v in {"slots": c.slots or None, "scale": c.scale, "reply": c.reply, "fence": c.fence}.items()
+        if v is not None
+    }
+    if isinstance(c.prompt, dict) and set(c.prompt) <= set(PROTOCOLS) and c.prompt:
+        made = Template("own")
+        for protocol, given in c.prompt.items():
+            form = given if isinstance(given, dict) else {"prompt": given}
+            one = declare({**shared, **form, "protocol": protocol}, base, f"{protocol} prompt")
+            made = replace(made, **{protocol: getattr(one, protocol)}, name=one.name)
+        return made
+    if isinstance(c.prompt, dict):
+        return declare({**shared, **c.prompt}, base)
+    return declare(
+        {**shared, "messages": c.messages} if c.messages is not None else {**shared, "prompt": c.prompt}, base
+    )
 
 
 def defenses_of(config: Config, base: Path) -> tuple[tuple[str, Any], ...]:
