@@ -42,11 +42,14 @@ class JudgeConfig(Strict):
 
     model: str = ""
     template: str = Field("", description="name of a shipped template")
-    prompt: Any = Field(None, description="your prompt: a text, a file, or forms per protocol")
+    prompt: str | dict[str, Any] | None = Field(
+        None,
+        description="your prompt: a text, {file: PATH}, or one form per protocol {pointwise: {...}, pairwise: {...}}",
+    )
     messages: list[dict[str, Any]] | None = None
-    slots: dict[str, str] = Field(default_factory=dict)
-    scale: dict[str, Any] | None = None
-    reply: dict[str, Any] | None = None
+    slots: dict[str, str] = Field(default_factory=dict, description="your slot name -> ours (task, response, ...)")
+    scale: dict[str, Any] | list[str] | None = Field(None, description="{min, max, step} or {labels: [...]}")
+    reply: str | dict[str, Any] | None = Field(None, description="reply form: a name, or {form, path, pattern, ...}")
     fence: Literal["nonce", "plain"] | None = None
     sampling: SamplingConfig = SamplingConfig()
     family: str = ""
