@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from math import isfinite
@@ -19,23 +19,6 @@ from robustjudge.errors import DataError
 from robustjudge.nouns import STATUSES
 
 REQUIRED = ("item_id", "rater_id", "rater_kind", "label")
-OPTIONAL = (
-    "slate_id",
-    "status",
-    "stage",
-    "order",
-    "repeat",
-    "attack",
-    "defense",
-    "template",
-    "stratum",
-    "inclusion_prob",
-    "cluster",
-    "labelled_at",
-    "seconds",
-    "session",
-    "position",
-)
 KINDS = ("human", "judge", "adjudicated")
 
 
@@ -187,6 +170,10 @@ class _Bad(Exception):
         self.column, self.message = column, message
 
 
+def _given(value: Any) -> bool:
+    return value is not None and (not isinstance(value, str) or bool(value.strip()))
+
+
 def _text(data: Mapping[str, Any], column: str) -> str:
     value = data.get(column)
     if value is None:
@@ -211,13 +198,34 @@ def _number(data: Mapping[str, Any], column: str) -> float | None:
     return value
 
 
-def _whole(data: Mapping[str, Any], column: str, default: int | None) -> int | None:
+def _whole(data: Mapping[str, Any], column: str) -> int:
     value = _number(data, column)
-    if value is None:
-        return default
-    if value != int(value) or value < 0:
-        raise _Bad(column, f"{value:g} is not a count")
+    if value is None or value != int(value) or value < 0:
+        raise _Bad(column, f"{_text(data, column)!r} is not a count")
     return int(value)
+
+
+def _stage(data: Mapping[str, Any], column: str) -> str:
+    stage = _text(data, column)
+    if stage not in ("independent", "reconciled"):
+        raise _Bad(column, f"{stage!r} is neither independent nor reconciled")
+    return stage
+
+
+def _probability(data: Mapping[str, Any], column: str) -> float:
+    value = _number(data, column)
+    if value is None or not 0 < value <= 1:
+        raise _Bad(column, f"{_text(data, column)!r} is not in (0, 1]")
+    return value
+
+
+_READERS: dict[str, Callable[[Mapping[str, Any], str], Any]] = {
+    **dict.fromkeys(("slate_id", "order", "attack", "defense", "template", "stratum", "cluster", "session"), _text),
+    **dict.fromkeys(("repeat", "position"), _whole),
+    "stage": _stage,
+    "inclusion_prob": _probability,
+    "seconds": _number,
+}
 
 
 def _label(data: Mapping[str, Any]) -> tuple[str | None, str]:
@@ -245,34 +253,8 @@ def _row(file: str, line: int, data: Mapping[str, Any]) -> LabelRow | BadLabel:
         label, how = _label(data)
         if status != "ok":
             label = None
-        stage = _text(data, "stage") or "independent"
-        if stage not in ("independent", "reconciled"):
-            raise _Bad("stage", f"{stage!r} is neither independent nor reconciled")
-        probability = _number(data, "inclusion_prob")
-        if probability is not None and not 0 < probability <= 1:
-            raise _Bad("inclusion_prob", f"{probability:g} is not in (0, 1]")
-        return LabelRow(
-            line,
-            item,
-            rater,
-            kind,
-            label,
-            how,
-            slate_id=_text(data, "slate_id"),
-            status=status,
-            stage=stage,
-            order=_text(data, "order"),
-            repeat=_whole(data, "repeat", 0) or 0,
-            attack=_text(data, "attack"),
-            defense=_text(data, "defense"),
-            template=_text(data, "template"),
-            stratum=_text(data, "stratum"),
-            inclusion_prob=probability,
-            cluster=_text(data, "cluster"),
-            seconds=_number(data, "seconds"),
-            session=_text(data, "session"),
-            position=_whole(data, "position", None),
-        )
+        more = {c: read(data, c) for c in data if (read := _READERS.get(c)) and _given(data[c])}
+        return LabelRow(line, item, rater, kind, label, how, status=status, **more)
     except _Bad as fault:
         return BadLabel(file, line, fault.column, fault.message)
 

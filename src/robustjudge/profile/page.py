@@ -28,7 +28,7 @@ def page(profile: JudgeProfile) -> str:
     body = profile.as_dict()
     environment = Environment(autoescape=True, undefined=StrictUndefined)
     template = environment.from_string((files("robustjudge.profile") / "page.html").read_text(encoding="utf-8"))
-    return template.render(
+    text = template.render(
         p=_Dotted(body),
         address=body["sha256"],
         said="Every step of the protocol passed." if profile.outcome == "certified" else "",
@@ -38,6 +38,7 @@ def page(profile: JudgeProfile) -> str:
         worst=_rows(body["rates_unread_as_error"]),
         unread=sorted((body["confusion"].get("unread") or {}).items()),
     )
+    return text.lstrip()
 
 
 class _Dotted(dict[str, Any]):
