@@ -73,13 +73,13 @@ async def calls(url: str, n: int, folder: Path) -> None:
 def rows(url: str, n: int, folder: Path) -> None:
     """Our whole trial row: render, call, read, ledger, table; one clean and one attacked call a row."""
     from robustjudge.attacks.library import attack
+    from robustjudge.execution import Options, execute
     from robustjudge.judges import Prompted
     from robustjudge.models.base import Settings
     from robustjudge.nouns import Case, Sampling
     from robustjudge.plan import Plan
     from robustjudge.prompts.library import template
     from robustjudge.protocols import Pointwise
-    from robustjudge.run import Options, execute
 
     name = f"{url}#local"
     cases = [Case(str(i), "Name the capital.", t, ("Paris.",)) for i, t in enumerate(texts(n // 2))]

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from robustjudge.attacks.library import attack
+from robustjudge.execution import Options, Run, execute
 from robustjudge.judges import Prompted
 from robustjudge.nouns import Access, Call, Case, Completion
 from robustjudge.plan import Plan
 from robustjudge.prompts.library import template
 from robustjudge.protocols import Appeal
-from robustjudge.run import Options, Run, execute
 from robustjudge.table import content, details, open_run
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from robustjudge import door
 from robustjudge.engine.writer import connect
-from robustjudge.errors import DataError, StorageError
+from robustjudge.errors import ConfigError, DataError, StorageError
 from robustjudge.nouns import Case
 from robustjudge.protocols import size
 from robustjudge.spec import ByIdentity, canonical, digest, key as spec_key
@@ -401,6 +401,17 @@ class Table:
         """Every row as a dictionary of scalars (for exports; loads nothing more)."""
         for i in range(self.n):
             yield {name: _scalar(col, i) for name, col in self._columns.items()}
+
+    def to_pandas(self) -> Any:
+        """The rows as a pandas data frame; raises :class:`ConfigError` where pandas is not installed."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise ConfigError("pandas is not installed: pip install pandas, or use rows() or export") from None
+        data = {}
+        for name, col in self._columns.items():
+            data[name] = pd.Categorical.from_codes(col.codes, list(col.values)) if isinstance(col, Category) else col
+        return pd.DataFrame(data)
 
     @classmethod
     def load(cls, path: Path, columns: Sequence[str] | None = None) -> Table:

@@ -168,7 +168,7 @@ def fly(
     """Fly one trial with the sync driver; every answer comes from the ledger, none is paid for."""
     from robustjudge.engine.driver import Job, Landed
     from robustjudge.engine.sync import run_sync
-    from robustjudge.run import in_loop
+    from robustjudge.execution import in_loop
     from robustjudge.trial import trial
 
     landed: list[Landed] = []
@@ -200,9 +200,9 @@ def offline(run: Path, path: Path, config: Path | None) -> Iterator[Any]:
     from robustjudge.engine.ledger import Ledger
     from robustjudge.engine.writer import Writer
     from robustjudge.errors import DataError
+    from robustjudge.execution import in_loop, rater
     from robustjudge.models.base import Settings
     from robustjudge.models.registry import open_model
-    from robustjudge.run import in_loop, rater
 
     if not path.is_file():
         raise DataError(f"{path}: no ledger here, so there is nothing to replay from; name it with --ledger")

@@ -30,9 +30,9 @@ def demo(
     """Attack three judges on the built-in cases and print a report that can be defended."""
     from robustjudge.cli.execute import finish
     from robustjudge.cli.progress import Progress
+    from robustjudge.execution import Options, execute
     from robustjudge.models.pull import pull
     from robustjudge.models.registry import open_model
-    from robustjudge.run import Options, execute
 
     pull("smollm2")
     model = open_model(EMBEDDED)
@@ -98,8 +98,8 @@ def affordable(model: Any, minutes: float) -> tuple[int, str]:
     counted with the prefix that calls of one case share."""
     from dataclasses import replace
 
+    from robustjudge.execution import in_loop
     from robustjudge.judges import Prompted
-    from robustjudge.run import in_loop
 
     plan, _ = planned(1)
     first = replace(plan, judges=plan.judges[:1])

@@ -182,8 +182,8 @@ def live_calls(config: Path | None) -> Iterator[Line]:
     """One short call to every model."""
     from robustjudge.config.build import plan_of, settings_of
     from robustjudge.config.files import found, read_config
+    from robustjudge.execution import in_loop
     from robustjudge.models.doctor import live
-    from robustjudge.run import in_loop
 
     path = found(config)
     if path is None:

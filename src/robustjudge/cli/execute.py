@@ -54,7 +54,7 @@ def run(
     from robustjudge.config.build import plan_of, services_of, settings_of, with_limit
     from robustjudge.config.files import found, read_config
     from robustjudge.errors import ConfigError
-    from robustjudge.run import Options, execute
+    from robustjudge.execution import Options, execute
 
     if not (suite or judge or resume):
         config = found(config)

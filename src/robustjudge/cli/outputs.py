@@ -58,7 +58,7 @@ def compare(
 ) -> None:
     """Which trials changed sides between two runs, with both replies."""
     from robustjudge.exports import compare as pair
-    from robustjudge.exports.compare import Side
+    from robustjudge.exports.pairing import Side
 
     left, _, right = judge.partition("=")
     result = pair(before, after, (left, right or left) if judge else None, tau)

@@ -102,12 +102,12 @@ def measured(limit: int, seed: int) -> Iterator[Check]:
     from robustjudge.attacks import library
     from robustjudge.cli.demo import truth
     from robustjudge.datasets.builtin_cases import builtin
+    from robustjudge.execution import Options, execute
     from robustjudge.judges import Prompted
     from robustjudge.measures.grid import panels
     from robustjudge.plan import Plan
     from robustjudge.prompts.library import template
     from robustjudge.protocols import Pairwise, Pointwise
-    from robustjudge.run import Options, execute
 
     cases = tuple(builtin(limit=limit))
     judges = planted(seed, cases)
