@@ -7,11 +7,27 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from robustjudge.asks import Complete, Losses, Measure, Odds, Rate, Sample, Score, Spell, Surprise, Swaps, Write
+from robustjudge.asks import (
+    Complete,
+    Gradient,
+    Invoke,
+    Losses,
+    Measure,
+    Odds,
+    Rate,
+    Sample,
+    Score,
+    Spell,
+    Surprise,
+    Swaps,
+    Weigh,
+    Write,
+)
 from robustjudge.attacks.base import Attack, Exhausted, NoCandidate
-from robustjudge.errors import Incomplete
+from robustjudge.errors import Incomplete, PlanError
 from robustjudge.judges import Judge, passed
 from robustjudge.nouns import (
+    Access,
     AttackStatus,
     Budget,
     Call,
@@ -176,6 +192,29 @@ class Meter:
         self.curve.append((self.spent["queries"], self.best[0][0]))
 
 
+_NEEDS: dict[type[Ask[Any]], Access] = {
+    Score: Access.VERDICT,
+    Odds: Access.ODDS,
+    Losses: Access.LOSS,
+    Swaps: Access.GRADIENT,
+}
+
+
+def allowed(attack: Attack, ask: Ask[Any]) -> None:
+    """Refuse an ask beyond the access that the attack declares, and any ask past the meter (a model asked directly)."""
+    if isinstance(ask, (Complete, Weigh, Invoke, Gradient)):
+        raise PlanError(
+            f"attack {attack.name} asks a model directly ({type(ask).__name__}), which no budget meters; ask Score,"
+            " Odds, Losses, Swaps or Write"
+        )
+    needed = _NEEDS.get(type(ask), Access.NONE)
+    if needed > attack.access:
+        raise PlanError(
+            f"attack {attack.name} declares {attack.access.name} access and asks {type(ask).__name__}, which needs"
+            f" {needed.name}; declare it, so that plans without it are refused"
+        )
+
+
 @dataclass
 class Oracle:
     """Binds the attack asks of one trial to the judge that answers the attacker.
@@ -188,11 +227,13 @@ class Oracle:
     meter: Meter
     lane: str = ""
     round: int = 0
+    asked: list[int] = field(default_factory=lambda: [0])
 
     def split(self, n: int) -> Iterable[Handler]:
         here = f"{self.lane}{self.round}"
         self.round += 1
-        return [Oracle(self.cell, m, f"{here}.{i}.") for i, m in enumerate(self.meter.parts(n))]
+        parts = enumerate(self.meter.parts(n))
+        return [Oracle(self.cell, m, f"{here}.{i}.", asked=self.asked) for i, m in parts]
 
     def draws(self) -> tuple[str, ...]:
         """Replica indices of the next ask: one fixed, or ``threat.draws`` that no earlier ask has seen."""
@@ -204,6 +245,8 @@ class Oracle:
 
     async def answer(self, ask: Ask[Any]) -> Any:
         cell = self.cell
+        self.asked[0] += 1
+        allowed(cell.attack, ask)
         match ask:
             case Score(candidates, case):
                 fit = candidates[: self.meter.fit("queries", len(candidates))]
@@ -251,7 +294,7 @@ class Oracle:
         seen = await judged(judge, protocol, shown_case, candidate, "search", draws, cell.seed)
         worths = [protocol.worth(s.verdict) for s in seen]
         worth = sum(worths) / len(worths)
-        if threat.verdict_only:
+        if threat.verdict_only or cell.attack.access == Access.VERDICT:
             worth = float(worth >= 1 - 1e-9)
         bad: list[Status] = [s.verdict.status for s in seen if s.verdict.status != "ok"]
         status: Status = bad[0] if bad and (threat.draws == 1 or len(bad) == len(seen)) else "ok"
@@ -281,8 +324,9 @@ async def attacked(cell: Cell) -> Attempt:
     status: AttackStatus = "ok"
     text: str | None = None
     error = ""
+    oracle = Oracle(cell, meter)
     try:
-        text = await handled(cell.attack(view), Oracle(cell, meter))
+        text = await handled(cell.attack(view), oracle)
         status = "exhausted" if _spent(meter) else "ok"
     except Exhausted:
         status, text = "exhausted", meter.best[0][1] if meter.best else cell.case.response
@@ -291,6 +335,7 @@ async def attacked(cell: Cell) -> Attempt:
     except (Incomplete, GeneratorExit):
         raise
     except Exception as fault:
+        fault.add_note(f"ask {oracle.asked[0]} of attack {cell.attack_name or cell.attack.name}")
         status, error = "error", "".join(traceback.format_exception(fault))
     s = meter.spent
     return status, text, Spent(s["queries"], s["writes"], s["losses"], s["gradients"], tuple(meter.curve)), error
