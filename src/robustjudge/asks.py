@@ -66,11 +66,13 @@ class Spell(Ask[tuple[str, ...]]):
 @dataclass(frozen=True)
 class Gradient(Ask[tuple[tuple[int, ...], ...]]):
     """For each token position of ``suffix`` (which ends the candidate part of every call), the ``k`` legal token ids
-    whose swap most raises log P(labels[0]) - log P(labels[1:]), summed over the calls, by the embedding gradient."""
+    whose swap most raises the margin, summed over the calls, by the embedding gradient.  The margin is that of the
+    objective with this ``target``; without one, log P(labels[0]) - log P(labels[1:])."""
 
     calls: tuple[LabelCall, ...]
     suffix: tuple[int, ...]
     k: int
+    target: str = ""
 
 
 @dataclass(frozen=True)

@@ -118,12 +118,14 @@ class Frame:
     """Trusted additions that defenses make to a judge prompt; never holds untrusted text.
 
     ``before`` and ``after`` are paragraphs put before the first and after the last untrusted field;
-    ``fences`` wraps every untrusted field: pairs of opening and closing mark, innermost first.
+    ``fences`` wraps every untrusted field: pairs of opening and closing mark, innermost first; ``escape`` breaks their
+    marks where they occur in data (off only to measure what that is worth).
     """
 
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     fences: tuple[tuple[str, str], ...] = ()
+    escape: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,11 +264,16 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class LabelCall:
-    """Which of ``labels`` would the model say after ``call``'s messages and the forced reply start ``lead``?"""
+    """Which of ``labels`` would the model say after ``call``'s messages and the forced reply start ``lead``?
+
+    ``suffix``, when given, are the token ids that must end the author's candidate in the encoded prompt; where they do
+    not, the answer has status ``unparsed``, reason ``illegal_suffix``.
+    """
 
     call: Call
     labels: tuple[str, ...]
     lead: str = ""
+    suffix: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,11 +333,15 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Surprisal:
-    """Natural-log probability of each token of one text under a scoring model."""
+    """Natural-log probability of each token of one text under a scoring model.
+
+    ``ends``: where each token ends, in characters of the text; empty when the model does not tell.
+    """
 
     logprobs: tuple[float, ...] = ()
     status: Status = "ok"
     reason: str = ""
+    ends: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,11 +142,22 @@ def _logsum(logs: Sequence[float]) -> float:
     return top + log(sum(exp(x - top) for x in logs))
 
 
-async def margins(objective: Objective, texts: Sequence[str]) -> tuple[Feedback, ...]:
-    """Mean margin of each candidate text; a text whose calls could not be weighed has worth 0 and its status."""
+async def margins(
+    objective: Objective, texts: Sequence[str], suffixes: Sequence[tuple[int, ...]] = ()
+) -> tuple[Feedback, ...]:
+    """Mean margin of each candidate text; a text whose calls could not be weighed has worth -745 and its status.
+
+    ``suffixes`` are the token ids that end each text and must still do so in every prompt.
+    """
     calls = await together(contexts(objective, t) for t in texts)
     charges = await together(_charge(objective, t) for t in texts)
-    flat = [LabelCall(c, c.readout.labels, c.readout.lead) for cs in calls for c in cs if c.readout is not None]
+    ends = suffixes or [()] * len(texts)
+    flat = [
+        LabelCall(c, c.readout.labels, c.readout.lead, end)
+        for cs, end in zip(calls, ends, strict=True)
+        for c in cs
+        if c.readout is not None
+    ]
     weights = iter(await Weigh(tuple(flat)) if flat else ())
     out = []
     for cs, charge in zip(calls, charges, strict=True):
@@ -160,10 +171,12 @@ async def margins(objective: Objective, texts: Sequence[str]) -> tuple[Feedback,
 
 
 async def losses(objective: Objective, suffixes: Sequence[tuple[int, ...]]) -> tuple[float, ...]:
-    """Negative mean margin of each suffix, ``inf`` for one that does not survive the text interface."""
+    """Negative mean margin of each suffix, ``inf`` for one that does not survive the text interface, alone or in the
+    prompts of the objective."""
     spelled = await Spell(await model_of(objective), tuple(suffixes))
     legal = [objective.place(text) for text in spelled if text]
-    worths = iter(await margins(objective, legal) if legal else ())
+    ids = [s for s, text in zip(suffixes, spelled, strict=True) if text]
+    worths = iter(await margins(objective, legal, ids) if legal else ())
     return tuple(_loss(next(worths)) if text else inf for text in spelled)
 
 
@@ -176,7 +189,7 @@ async def swaps(objective: Objective, suffix: tuple[int, ...], k: int) -> tuple[
     (text,) = await Spell(await model_of(objective), (suffix,))
     calls = await contexts(objective, objective.place(text))
     asked = tuple(LabelCall(c, own_first(c.readout), c.readout.lead) for c in calls if c.readout is not None)
-    return await Gradient(asked, suffix, k)
+    return await Gradient(asked, suffix, k, objective.target)
 
 
 def own_first(readout: Readout) -> tuple[str, ...]:

@@ -1,0 +1,141 @@
+"""The torch side of one white-box model; used from its owner's thread only.
+
+One primitive reads next-token log-probabilities of many sequences that share prefixes, another differentiates the
+verdict margin by the embeddings of a suffix; everything else is made of these two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from transformers import AttentionInterface
+
+from robustjudge.models.whitebox.bundles import WORTH, Bundle, Ids, Row, bundles, chunks
+from robustjudge.models.whitebox.prefix import NAME, Pass, Store, Stretch, attention, positions, tensor
+
+MIB = 1 << 20
+TOLERANCE = 1e-3
+"""Largest difference of logits at which the shared attention counts as the model's own (float32 noise is 1e-5)."""
+
+AttentionInterface.register(NAME, attention)
+
+
+class Engine:
+    """A causal language model with prefix sharing.
+
+    ``share`` keeps keys and values of prefixes (off: every sequence is run whole, by the model's own attention);
+    ``tokens`` is how many new tokens go into one call, ``worth`` what a split of a batch must save, ``memory`` the
+    MiB kept for prefixes.  A model whose attention cannot be shared exactly is found at start and run whole.
+    """
+
+    def __init__(
+        self, model: Any, *, share: bool = True, tokens: int = 2048, worth: int = WORTH, memory: int = 256
+    ) -> None:
+        self.model = model
+        self.embeddings: Any = model.get_input_embeddings().weight
+        self.size: int = model.config.get_text_config().vocab_size
+        self.store = Store(memory * MIB)
+        self.tokens, self.worth = tokens, worth
+        self.forwarded = 0
+        """Tokens run through the model so far, backward passes apart."""
+        self.share = share and self._shares()
+
+    def _shares(self) -> bool:
+        """Switch to the shared attention if it gives the logits of the model's own one."""
+        probe = tuple((7 * i + 3) % self.size for i in range(24))
+        plain = self.model.config._attn_implementation
+        with torch.no_grad():
+            wanted = self.model(input_ids=tensor([probe]), use_cache=False).logits[0, 12:]
+            try:
+                self.model.set_attn_implementation(NAME)
+                self.share = True
+                whole = self.forward(tensor([probe]), Stretch(), None)[0, 12:]
+                found = self.forward(tensor([probe[12:]] * 2), self._extended(Stretch(), probe[:12]), None)
+            except (NotImplementedError, TypeError, ValueError, RuntimeError, AttributeError, KeyError):
+                found = None
+        self.forwarded = 0
+        if found is not None:
+            worst = max(float((x - wanted).abs().max()) for x in (whole, found[0], found[1]))
+            if worst <= TOLERANCE * max(1.0, float(wanted.abs().max())):
+                return True
+        self.model.set_attn_implementation(plain)
+        return False
+
+    # ------------------------------------------------------------------ forward
+
+    def forward(self, new: Any, prefix: Stretch, reads: Sequence[int] | None, keep: bool = False) -> Any:
+        """Logits (batch, reads, vocabulary) after the given positions of ``new`` (all of them for ``None``).
+
+        ``new`` are ids (batch, n) or embeddings (batch, n, width) behind ``prefix``.  With ``keep`` the new keys and
+        values are returned besides.
+        """
+        at = positions(len(prefix), new.shape[1], new.device)
+        given = {"inputs_embeds" if new.is_floating_point() else "input_ids": new}
+        if reads is not None:
+            given["logits_to_keep"] = torch.tensor(list(reads))
+        self.forwarded += new.shape[0] * new.shape[1]
+        with Pass(prefix, keep) as run:
+            logits = self.model(**given, position_ids=at, use_cache=False).logits
+        return (logits, run.layers()) if keep else logits
+
+    def prefix(self, ids: Ids) -> Stretch:
+        """Keys and values of ``ids``, as far as known from the store; empty where nothing is shared."""
+        if not self.share or not ids:
+            return Stretch()
+        known = self.store.longest(ids)
+        if len(known) == len(ids):
+            return known
+        with torch.no_grad():
+            whole = self._extended(known, ids[len(known) :])
+        self.store.keep(whole)
+        return whole
+
+    def _extended(self, known: Stretch, ids: Ids) -> Stretch:
+        _, layers = self.forward(tensor([ids]), known, (len(ids) - 1,), keep=True)
+        return known.joined(ids, layers)
+
+    def scan(self, rows: Sequence[Row]) -> list[Any]:
+        """Per row the log-probabilities (reads, vocabulary) after its read positions.
+
+        Equal rows are run once.  Equal prefixes are run once.  Nothing is padded.
+        """
+        numbers: dict[Row, int] = {}
+        for row in rows:
+            numbers.setdefault(row, len(numbers))
+        distinct = list(numbers)
+        out: list[Any] = [None] * len(distinct)
+        groups = bundles(distinct, self.worth)
+        wide = max(1, (1 << 26) // self.size)
+        with torch.no_grad():
+            for group in groups:
+                prefix = self.prefix(distinct[group.rows[0]].ids[: group.shared])
+                n = len(prefix)
+                for members in chunks(distinct, Bundle(n, group.rows), self.tokens, wide):
+                    reads = [r - n for r in distinct[members[0]].reads]
+                    logits = self.forward(tensor([distinct[i].ids[n:] for i in members]), prefix, reads)
+                    for i, found in zip(members, logits.log_softmax(-1)):
+                        out[i] = found
+        return [out[numbers[row]] for row in rows]
+
+    # ------------------------------------------------------------------ generation
+
+    def generate(self, ids: Ids, pick: Any, more: Any, most: int) -> int:
+        """Tokens one by one: ``pick(logits)`` chooses, ``more(token)`` says whether to go on; how many came from known
+        prefixes is returned."""
+        with torch.no_grad():
+            saved = len(self.store.longest(ids[:-1])) if self.share else 0
+            prefix = self.prefix(ids[:-1])
+            tail = ids[len(prefix) :]
+            for _ in range(most):
+                if self.share:
+                    logits, layers = self.forward(tensor([tail]), prefix, (len(tail) - 1,), keep=True)
+                    prefix = prefix.joined(tail, layers)
+                else:
+                    logits = self.forward(tensor([tail]), prefix, (len(tail) - 1,))
+                token = pick(logits[0, 0])
+                if not more(token):
+                    break
+                tail = (token,) if self.share else (*tail, token)
+        return saved

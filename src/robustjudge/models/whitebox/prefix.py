@@ -1,0 +1,145 @@
+"""Keys and values of shared prefixes: computed once, never copied, kept while memory lasts.
+
+The attention below scores every row against one prefix in a single product and joins both parts in one softmax; it is
+exact, and works for every architecture that calls the attention interface of transformers (others run unshared).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+
+from robustjudge.models.whitebox.bundles import Ids, common
+
+NAME = "robustjudge_shared_prefix"
+Layers = tuple[tuple[Any, Any], ...]
+"""Per layer the keys and the values, (1, key-value heads, tokens, width) each, rotated to their positions."""
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A token sequence with its keys and values per layer."""
+
+    ids: Ids = ()
+    layers: Layers = ()
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def cut(self, n: int) -> Stretch:
+        """Its first ``n`` tokens (views, no copies)."""
+        if n >= len(self.ids):
+            return self
+        return Stretch(self.ids[:n], tuple((k[:, :, :n], v[:, :, :n]) for k, v in self.layers)) if n else Stretch()
+
+    def joined(self, ids: Ids, layers: Layers) -> Stretch:
+        """Followed by ``ids``, whose keys and values are ``layers``."""
+        if not self.ids:
+            return Stretch(ids, layers)
+        pairs = zip(self.layers, layers, strict=True)
+        both = tuple((torch.cat((a, c), 2), torch.cat((b, d), 2)) for (a, b), (c, d) in pairs)
+        return Stretch(self.ids + ids, both)
+
+    @property
+    def bytes(self) -> int:
+        return sum(t.element_size() * t.nelement() for pair in self.layers for t in pair)
+
+
+class Store:
+    """The stretches computed lately, at most ``limit`` bytes of them; any prefix of one is at hand."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._kept: list[Stretch] = []
+
+    def longest(self, ids: Ids) -> Stretch:
+        """The longest known prefix of ``ids``."""
+        best, at = 0, -1
+        for i, stretch in enumerate(self._kept):
+            n = common(stretch.ids, ids)
+            if n > best:
+                best, at = n, i
+        if at < 0:
+            return Stretch()
+        stretch = self._kept.pop(at)
+        self._kept.append(stretch)  # used last
+        return stretch.cut(best)
+
+    def keep(self, stretch: Stretch) -> None:
+        """Remember a stretch; what it extends and what no longer fits is dropped."""
+        n = len(stretch)
+        self._kept = [s for s in self._kept if s.ids != stretch.ids[: len(s)] or len(s) > n]
+        self._kept.append(stretch)
+        while len(self._kept) > 1 and sum(s.bytes for s in self._kept) > self._limit:
+            del self._kept[0]
+
+
+@dataclass
+class Pass:
+    """One forward pass on this thread: the prefix behind which it runs and, if asked for, the new keys and values."""
+
+    prefix: Stretch
+    keep: bool = False
+    kept: dict[int, tuple[Any, Any]] = field(default_factory=dict)
+
+    def __enter__(self) -> Pass:
+        _NOW.run = self
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _NOW.run = None
+
+    def layers(self) -> Layers:
+        return tuple(self.kept[i] for i in sorted(self.kept))
+
+
+_NOW = threading.local()
+
+
+def attention(
+    module: Any, query: Any, key: Any, value: Any, mask: Any, scaling: float | None = None, **extra: Any
+) -> tuple[Any, None]:
+    """Causal attention of (batch, heads, n, width) behind the prefix of the current :class:`Pass`."""
+    if mask is not None or extra.get("sliding_window") or extra.get("softcap") or extra.get("s_aux") is not None:
+        raise NotImplementedError("masks, windows, caps and sinks are left to the model's own attention")
+    run: Pass | None = getattr(_NOW, "run", None)
+    scale = scaling if scaling is not None else query.shape[-1] ** -0.5
+    if run is not None and run.keep:
+        run.kept[module.layer_idx] = (key, value)
+    if run is None or not len(run.prefix):
+        out = scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale, enable_gqa=True)
+    else:
+        out = _behind(query, key, value, run.prefix.layers[module.layer_idx], scale)
+    return out.transpose(1, 2).contiguous(), None
+
+
+def _behind(query: Any, key: Any, value: Any, before: tuple[Any, Any], scale: float) -> Any:
+    before_k, before_v = before
+    batch, heads, n, width = query.shape
+    shared = key.shape[1]
+    group = heads // shared
+    # (key-value heads, batch, group * n, width): all rows meet the one prefix in a single matrix product
+    q = (query * scale).view(batch, shared, group, n, width).permute(1, 0, 2, 3, 4).reshape(shared, -1, width)
+    past = torch.bmm(q, before_k[0].transpose(1, 2)).view(shared, batch, group * n, -1)
+    now = torch.matmul(q.view(shared, batch, group * n, width), key.permute(1, 0, 3, 2))
+    hidden = torch.ones(n, n, dtype=torch.bool, device=query.device).triu(1).repeat(group, 1)
+    weights = torch.cat((past, now.masked_fill(hidden, float("-inf"))), -1).softmax(-1)
+    p = before_k.shape[2]
+    out = torch.bmm(weights[..., :p].reshape(shared, -1, p), before_v[0]).view(shared, batch, group * n, width)
+    out = out + torch.matmul(weights[..., p:], value.transpose(0, 1))
+    return out.view(shared, batch, group, n, width).permute(1, 0, 2, 3, 4).reshape(batch, heads, n, width)
+
+
+def positions(start: int, n: int, device: Any = None) -> Any:
+    """Position ids of ``n`` tokens behind ``start`` others."""
+    return torch.arange(start, start + n, device=device)[None]
+
+
+def tensor(ids: Sequence[Ids] | Ids) -> Any:
+    """Ids, or id sequences of equal length, as a tensor."""
+    return torch.tensor(ids, dtype=torch.long)
