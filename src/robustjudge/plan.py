@@ -131,8 +131,24 @@ class Plan:
 
     def check(self, access: Callable[[str], Access]) -> None:
         """Refuse what cannot be done, before any call; ``access`` tells the most that a model gives."""
+        for what, names in (
+            ("judge", [name for name, _ in self.judges]),
+            ("defense", [name for name, _ in self.defenses]),
+            ("attack", [a.name for a in self.attacks]),
+        ):
+            twice = sorted({n for n in names if names.count(n) > 1})
+            if twice:
+                raise PlanError(
+                    f"{what} {', '.join(twice)} stands twice in the plan, so its rows could not be told apart"
+                )
         for name, judge in self.judges:
             models = models_of(judge)
+            for p in prompted(judge):
+                if p.expect and access(p.model) < Access.ODDS:
+                    raise PlanError(
+                        f"judge {name} reads label probabilities (expect), and {p.model} gives none; choose a model that"
+                        " does (llamacpp/...), or leave expect out"
+                    )
             least = min((access(m) for m in models), default=Access.SCORE)
             for attack in self.attacks:
                 for threat in self.threats:
