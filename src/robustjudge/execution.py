@@ -133,6 +133,8 @@ async def execute_async(plan: Plan, options: Options) -> Run:
     from robustjudge.scales import READER_VERSION
 
     prices = price_table()
+    opened = lru_cache(maxsize=None)(_opener(options))  # opening a model sends nothing
+    plan.check(lambda name: opened(name).access)
     folder = Folder.open(options.resume) if options.resume else Folder.create(options.root, options.slug)
     priced = lru_cache(maxsize=256)(prices.price)
 
@@ -151,14 +153,11 @@ async def execute_async(plan: Plan, options: Options) -> Run:
         last.callback(ledger.close)
         writer.open("run", folder.table, SCHEMA)
         caps = Caps(options.max_calls, options.max_cost, prices.highest)
-        backend = Backend(
-            _opener(options), ledger, services=options.services, rate=rater(), caps=caps, listener=listener
-        )
+        backend = Backend(opened, ledger, services=options.services, rate=rater(), caps=caps, listener=listener)
         last.push_async_callback(backend.close)
         reading = connect(folder.table, readonly=True)
         last.callback(reading.close)
         started = datetime.now(UTC)
-        plan.check(lambda name: backend.model(name).access)
         _write_manifest(folder, plan, options, started, tally, "running")
         window = options.window or 4 * max((_concurrency(backend, plan)), 1)
         plan = await _fit(plan, backend, folder, listener)
@@ -214,6 +213,36 @@ async def execute_async(plan: Plan, options: Options) -> Run:
     if not tally.rows:
         raise Inconclusive("the plan has no cell: no case passed the filters, so nothing was measured")
     return Run(folder, tally)
+
+
+def fly(makes: Mapping[str, Callable[[], Coroutine[Any, Any, Any]]], options: Options | None = None) -> dict[str, Any]:
+    """The results of steps run side by side with ledger, limits and caps, but no run folder: for what is no trial
+    (shrinking, calibration, optimisers).  ``makes`` gives each its name.  Raises the first error of a step."""
+    return in_loop(lambda: fly_async(makes, options or Options()))
+
+
+async def fly_async(makes: Mapping[str, Callable[[], Coroutine[Any, Any, Any]]], options: Options) -> dict[str, Any]:
+    """:func:`fly` on the current event loop."""
+    from robustjudge.models.prices import table as price_table
+
+    results: dict[str, Any] = {}
+
+    def land(landed: Landed) -> None:
+        results[landed.job.key] = landed.result
+
+    async with AsyncExitStack() as last:
+        writer = Writer()
+        last.callback(writer.close)
+        ledger = Ledger(writer, options.ledger, options.mode)
+        last.callback(ledger.close)
+        caps = Caps(options.max_calls, options.max_cost, price_table().highest)
+        backend = Backend(
+            _opener(options), ledger, services=options.services, rate=rater(), caps=caps, listener=options.listener
+        )
+        last.push_async_callback(backend.close)
+        driver = AsyncDriver(backend, land, window=options.window or 64, listener=options.listener, fail_fast=True)
+        await driver.run(Job(name, make) for name, make in makes.items())
+    return results
 
 
 class AttackFailed(RobustJudgeError):
