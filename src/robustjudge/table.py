@@ -17,14 +17,13 @@ from typing import Any
 from robustjudge import door
 from robustjudge.engine.writer import connect
 from robustjudge.errors import ConfigError, DataError, StorageError
-from robustjudge.nouns import Case
+from robustjudge.nouns import Call, Case, Completion
+from robustjudge.packing import INT, PACKS, REAL, TEXT, Category, packed, unpacked
 from robustjudge.protocols import size
 from robustjudge.spec import ByIdentity, canonical, digest, key as spec_key
 from robustjudge.trial import Cell, Shown, Trial
 
 VERSION = 1
-
-TEXT, INT, REAL = "TEXT", "INTEGER", "REAL"
 
 COLUMNS: tuple[tuple[str, str], ...] = (
     ("cell", TEXT),
@@ -183,7 +182,7 @@ def row_of(trial: Trial, key: str, trace: str, reader: str, store: str = "full")
         "fooled": sum(s.verdict.fooled for s in (*trial.clean, *trial.attacked)),
         "text_hash": keep(trial.text) if trial.text is not None else None,
         "text_length": len(trial.text) if trial.text is not None else None,
-        "text_mapped": int(cell.case.text_mapped or (trial.text is not None and door.safe(trial.text) != trial.text)),
+        "text_mapped": int(_mapped(trial, calls)),
         "reason": _reason((*trial.attacked, *trial.clean)),
         "adapted": ",".join(sorted({note for _, c in calls for note in c.notes})),
         "resolved": ",".join(sorted({door.safe(c.model) for _, c in calls if c.model})),
@@ -200,7 +199,13 @@ def row_of(trial: Trial, key: str, trace: str, reader: str, store: str = "full")
             }
         ),
     }
-    return Row(tuple(values.get(n) for n in NAMES), tuple(texts.items()))
+    return Row(_cells(values), tuple(texts.items()))
+
+
+def _cells(values: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The values in column order; every text passes the door."""
+    row = [values.get(n) for n in NAMES]
+    return tuple([door.safe(v) if isinstance(v, str) else v for v in row])
 
 
 @lru_cache(maxsize=2048)
@@ -228,7 +233,14 @@ def error_row(cell: Cell, key: str, trace: str, reader: str, error: str) -> Row:
     orders = {"pointwise": 0, "pairwise": 2}.get(cell.protocol.kind, size(cell.protocol, cell.case))
     if orders:
         values["clean_outcomes"] = values["attacked_outcomes"] = "e" * orders
-    return Row(tuple(values.get(n) for n in NAMES), ())
+    return Row(_cells(values), ())
+
+
+def _mapped(trial: Trial, calls: Sequence[tuple[Call, Completion]]) -> bool:
+    """Whether the door changed a text of this trial: the case, the attacked text, or a reply."""
+    if trial.cell.case.text_mapped or (trial.text is not None and door.safe(trial.text) is not trial.text):
+        return True
+    return any("text_mapped" in done.notes or door.safe(done.text) is not done.text for _, done in calls)
 
 
 def _labels(cell: Cell) -> dict[str, Any]:
@@ -332,33 +344,6 @@ def _shown(s: Shown, keep: Any) -> dict[str, Any]:
 # --------------------------------------------------------------------------- reading
 
 
-@dataclass(frozen=True)
-class Category:
-    """A text column: ``values[codes[i]]`` is row i; code -1 is missing."""
-
-    codes: Any
-    values: tuple[str, ...]
-
-    @classmethod
-    def ordered(cls, codes: Any, values: tuple[str, ...]) -> Category:
-        """With the values sorted, so that equal rows in another order give the same numbering."""
-        import numpy as np
-
-        order = sorted(range(len(values)), key=values.__getitem__)
-        rank = np.full(len(values) + 1, -1, dtype=np.int32)
-        rank[np.array(order, dtype=np.int64)] = np.arange(len(values), dtype=np.int32)
-        return cls(rank[codes], tuple(values[i] for i in order))
-
-    def __getitem__(self, i: int) -> str | None:
-        code = int(self.codes[i])
-        return None if code < 0 else self.values[code]
-
-    def equals(self, value: str) -> Any:
-        """A boolean array: rows whose text is ``value``."""
-        code = self.values.index(value) if value in self.values else -2
-        return self.codes == code
-
-
 class Table:
     """The scalar columns of one or more run files, as arrays: ``table["clean_score"]`` is float with NaN for missing,
     text columns are :class:`Category`.  Order of rows carries no meaning."""
@@ -376,11 +361,14 @@ class Table:
 
     def where(self, mask: Any) -> Table:
         """The rows where a boolean array is true."""
+        import numpy as np
+
+        rows = np.flatnonzero(mask)
         picked = {
-            name: Category(col.codes[mask], col.values) if isinstance(col, Category) else col[mask]
+            name: Category(col.codes[rows], col.values) if isinstance(col, Category) else col[rows]
             for name, col in self._columns.items()
         }
-        return Table(picked, int(mask.sum()), self.path)
+        return Table(picked, int(rows.size), self.path)
 
     def only(self, **equal: str) -> Table:
         """The rows whose text columns have the given values."""
@@ -427,24 +415,28 @@ class Table:
             held = {row[1] for row in db.execute("PRAGMA table_info(trials)")}
             wanted = [c for c in wanted if c in held]
             absent = [c for c in kinds if c not in held]  # a file of an older version: those columns are missing values
-            numbers = {c: np.full(n, np.nan) for c in wanted if kinds[c] != TEXT}
-            codes = {c: np.full(n, -1, dtype=np.int32) for c in wanted if kinds[c] == TEXT}
-            seen: dict[str, dict[str | None, int]] = {c: {None: -1} for c in codes}
-            cursor = db.execute(
-                f"SELECT {', '.join(f'{chr(34)}{c}{chr(34)}' for c in wanted)} FROM trials ORDER BY cell"
-            )
+            packs = [tuple(c for c in pack if c in wanted) for pack in PACKS]
+            single = [c for c in wanted if not any(c in pack for pack in packs)]
+            keys: list[Any] = [*packs, *single]
+            numbers = {c: np.full(n, np.nan) for c in single if kinds[c] != TEXT}
+            codes = {c: np.full(n, -1, dtype=np.int32) for c in keys if c not in numbers}
+            seen: dict[Any, dict[str | None, int]] = {c: {None: -1} for c in codes}
+            names = [*(packed(pack) for pack in packs), *(f'"{c}"' for c in single)]
+            cursor = db.execute(f"SELECT {', '.join(names)} FROM trials ORDER BY cell")
             start = 0
             while block := cursor.fetchmany(20_000):
                 stop = start + len(block)
-                for c, values in zip(wanted, zip(*block, strict=True), strict=True):
-                    if c in numbers:
-                        numbers[c][start:stop] = values  # numpy reads None as NaN
+                for key, values in zip(keys, zip(*block, strict=True), strict=True):
+                    if key in numbers:
+                        numbers[key][start:stop] = values  # numpy reads None as NaN
                         continue
-                    index = seen[c]
+                    index = seen[key]
                     for v in set(values).difference(index):
                         index[v] = len(index) - 1
-                    codes[c][start:stop] = [index[v] for v in values]
-                start += len(block)
+                    codes[key][start:stop] = [index[v] for v in values]
+                start = stop
+            for pack in packs:
+                out.update(unpacked(pack, codes.pop(pack), seen.pop(pack), kinds))
             out.update(numbers)
             out.update({c: Category.ordered(codes[c], tuple(v for v in seen[c] if v is not None)) for c in codes})
             for c in absent:

@@ -77,6 +77,9 @@ def codes(groups: Sequence[object] | NDArray[np.generic] | None, n: int, name: s
     if len(groups) != n:
         raise DataError(f"{name} has {len(groups)} entries for {n} values")
     array = np.asarray(groups)
+    if array.ndim == 1 and array.dtype.kind == "i" and n and array.min() >= 0 and array.max() < 8 * n:
+        rank = np.cumsum(np.bincount(array) > 0) - 1  # as np.unique's inverse, without sorting
+        return np.asarray(rank[array], dtype=np.int64)
     if array.ndim != 1 or array.dtype == object:
         seen: dict[object, int] = {}
         return np.asarray([seen.setdefault(g, len(seen)) for g in groups], dtype=np.int64)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from robustjudge.errors import DataError
 from robustjudge.measures.base import Floats
-from robustjudge.measures.bootstrap import Groups, cluster_bootstrap, paired_bootstrap
+from robustjudge.measures.bootstrap import LARGE, Groups, cluster_bootstrap, paired_bootstrap
 from robustjudge.measures.paper import Movement, gappy, rate_of
 from robustjudge.nouns import Estimate
 
@@ -149,8 +149,10 @@ def strongest(success: ArrayLike, clusters: Groups = None, draws: int = 2000, se
     size = int(groups.max()) + 1
     sums = np.stack([np.bincount(groups, table[:, j], size) for j in range(table.shape[1])], axis=1)
     rng = np.random.default_rng(seed)
-    drawn = rng.multinomial(size, np.full(size, 1.0 / size), size=draws)
-    means = drawn @ sums
+    if size >= LARGE:  # the resampled sums are normal: draw those, not the clusters
+        means = rng.multivariate_normal(sums.sum(axis=0), size * np.cov(sums.T, bias=True), size=draws, method="eigh")
+    else:
+        means = rng.multinomial(size, np.full(size, 1.0 / size), size=draws) @ sums
     top = means >= means.max(axis=1, keepdims=True) - 1e-9
     return np.asarray((top / top.sum(axis=1, keepdims=True)).mean(axis=0), dtype=np.float64)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from robustjudge.measures.budget import budget_curve, first_success
-from robustjudge.measures.grid import Settings
+from robustjudge.measures.views import Settings
 from robustjudge.table import Table
 
 Key = tuple[str, str, str, int, str]

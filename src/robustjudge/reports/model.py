@@ -11,7 +11,8 @@ import numpy as np
 
 from robustjudge import sanity
 from robustjudge.engine.folder import Folder
-from robustjudge.measures.grid import COLUMNS, Settings, panels
+from robustjudge.measures.grid import COLUMNS, panels
+from robustjudge.measures.views import Settings
 from robustjudge.nouns import STATUSES
 from robustjudge.reports import origin, words
 from robustjudge.reports.curves import curves
@@ -26,8 +27,7 @@ ENOUGH = 0.8
 
 NEEDED = (
     *COLUMNS,
-    *("language", "dataset", "fooled", "text_mapped", "reader", "reason", "adapted", "resolved", "prompt_tokens"),
-    *("completion_tokens", "judge_key"),
+    *("language", "dataset", "fooled", "text_mapped", "reader", "reason", "adapted", "resolved"),
 )
 
 
@@ -172,9 +172,9 @@ def instrument(table: Table, manifest: Mapping[str, Any]) -> list[dict[str, str]
     col = table["adapted"]
     for code, n in zip(*np.unique(col.codes, return_counts=True)):
         for note in (col.values[code] if code >= 0 else "").split(","):
-            adapted[note] += int(n) if note else 0
+            adapted[note] += int(n) if note and note != "text_mapped" else 0
     for note, n in sorted(adapted.items()):
-        if note:
+        if n:
             warn(note, "warning", f"{words.ADAPTED.get(note, note.replace('_', ' '))} ({n:,} rows)")
     readers = sorted(r for r in table.distinct("reader") if r)
     if len(readers) > 1:
