@@ -32,6 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "models": ("robustjudge.cli.stores", "pull and show local models"),
     "cache": ("robustjudge.cli.stores", "the ledger: ls, prune, clear"),
     "quality": ("robustjudge.cli.stores", "check and install content-quality evaluators"),
+    "shrink": ("robustjudge.cli.shrink", "reduce successful attacks to the shortest text that still succeeds"),
     "trace": ("robustjudge.cli.debug", "the dialogue of asks and answers of one cell"),
     "replay": ("robustjudge.cli.debug", "run one cell again from the ledger, no network"),
     "selftest": ("robustjudge.cli.selftest", "planted judges with known flaws: does the instrument recover them?"),

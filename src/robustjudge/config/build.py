@@ -22,6 +22,7 @@ from robustjudge.prompts.library import PROTOCOLS
 from robustjudge.prompts.template import Template
 from robustjudge.protocols import Appeal, BestOf, Pairwise, Pointwise, Protocol
 from robustjudge.quality.base import default_evaluator
+from robustjudge.regression import replays
 from robustjudge.threat import ThreatModel
 
 KINDS = (
@@ -49,7 +50,7 @@ def plan_of(config: Config, base: Path = Path()) -> Plan:
         cases=source,
         judges=judges,
         protocols=tuple(protocol_of(p) for p in config.protocols),
-        attacks=attacks_of(config.attacks, config.controls, config.quick),
+        attacks=attacks_of(config.attacks, config.controls, config.quick, base),
         defenses=defenses_of(config, base),
         threats=tuple(threat_of(t, dict(judges)) for t in config.threats),
         seeds=tuple(range(config.seed, config.seed + config.seeds)),
@@ -130,15 +131,36 @@ def protocol_of(text: str) -> Protocol:
     raise UnknownName("protocol", name, ("pointwise", "grading", "pairwise", "best_of:4", "appeal:3"))
 
 
-def attacks_of(names: Iterable[str], controls: Iterable[str], quick: bool) -> tuple[Attack, ...]:
+def attacks_of(names: Iterable[str], controls: Iterable[str], quick: bool, base: Path = Path()) -> tuple[Attack, ...]:
     """Attacks by name, alias, suite or category, with the controls that make their numbers mean something.
 
-    A control that mirrors an attack (equal length, same words) is made for the longest text attack of the plan.
+    ``replay:FILE`` takes the texts of a regression file, ``artefact:FILE`` a universal attack that an earlier run fitted
+    (``runs/.../artefacts/*.json``), to be tried on another judge.
     """
-    wanted = library.expand(tuple(names))
+    given = tuple(names)
+    kept = [n for n in given if n.startswith(("replay:", "artefact:"))]
+    wanted = library.expand(tuple(n for n in given if n not in kept)) if len(kept) < len(given) else ()
     made = [library.attack(n, quick=quick) for n in wanted]
+    for name in kept:
+        kind, _, file = name.partition(":")
+        made += replays(base / file) if kind == "replay" else [fitted_at(base / file)]
     extra = [library.attack(n, quick=quick) for n in library.expand(tuple(controls))]
     return (*extra, *(a for a in made if a.name not in {x.name for x in extra}))
+
+
+def fitted_at(path: Path) -> Attack:
+    """The fitted attack in an artefact of a run."""
+    import json
+
+    from robustjudge.spec import load as built
+
+    try:
+        attack: Attack = built(json.loads(path.read_text("utf-8"))["attack"])
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such artefact; runs keep theirs under artefacts/") from None
+    except (ValueError, KeyError, TypeError) as fault:
+        raise ConfigError(f"{path}: not an artefact of a fitted attack ({fault})") from None
+    return attack
 
 
 def judge_of(c: JudgeConfig, base: Path) -> Judge:
