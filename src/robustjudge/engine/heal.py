@@ -76,20 +76,28 @@ def _shorten(path: Path) -> None:
 
 
 def _copied(old: sqlite3.Connection, fresh: sqlite3.Connection, table: str) -> int:
-    """Copy a table from its first row up to the first broken page, and from its last row down to the last one."""
-    columns = [row[1] for row in fresh.execute(f'PRAGMA table_info("{table}")')]
-    keys = [row[1] for row in fresh.execute(f'PRAGMA table_info("{table}")') if row[5]]
-    picked = ", ".join(f'"{c}"' for c in columns)
-    put = f'INSERT OR REPLACE INTO "{table}" ({picked}) VALUES ({", ".join("?" * len(columns))})'
+    """Copy what can be read of a table: whole, or else from both ends and in 256 ranges of its (hexadecimal) key, so
+    that one broken page costs its own neighbourhood only."""
+    about = list(fresh.execute(f'PRAGMA table_info("{table}")'))
+    keys = [row[1] for row in about if row[5]]
+    picked = ", ".join(f'"{row[1]}"' for row in about)
+    put = f'INSERT OR REPLACE INTO "{table}" ({picked}) VALUES ({", ".join("?" * len(about))})'
     fresh.execute("BEGIN")
-    for direction in ("ASC", "DESC"):
-        order = ", ".join(f'"{k}" {direction}' for k in keys)
-        try:
-            for row in old.execute(f'SELECT {picked} FROM "{table}" ORDER BY {order}'):
-                fresh.execute(put, row)
-            break
-        except (sqlite3.DatabaseError, UnicodeDecodeError):
-            continue  # the rows read so far are kept; the other end may hold more
+
+    def scan(where: str, bounds: tuple[str, ...]) -> bool:
+        for direction in ("ASC", "DESC"):
+            order = ", ".join(f'"{k}" {direction}' for k in keys)
+            try:
+                for row in old.execute(f'SELECT {picked} FROM "{table}" {where} ORDER BY {order}', bounds):
+                    fresh.execute(put, row)
+                return True
+            except (sqlite3.DatabaseError, UnicodeDecodeError):
+                continue  # the rows read so far are kept; the other end may hold more
+        return False
+
+    if not scan("", ()):
+        for i in range(256):
+            scan(f'WHERE "{keys[0]}" >= ? AND "{keys[0]}" < ?', (f"{i:02x}", f"{i:02x}g"))
     fresh.execute("COMMIT")
     (n,) = fresh.execute(f'SELECT count(*) FROM "{table}"').fetchone()
     return int(n)
