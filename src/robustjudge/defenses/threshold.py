@@ -1,0 +1,218 @@
+"""Calibrated thresholds: split conformal quantiles of benign suspicion, exact in k, kept as an artefact (defenses.md 1.5).
+
+``calibrate`` turns benign suspicions into a :class:`Threshold`; a threshold belongs to one detector, one model and the
+languages it was calibrated on, and is refused elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil, exp, fsum, isfinite, lgamma, log, log1p
+from pathlib import Path
+from typing import Any
+
+from robustjudge import spec
+from robustjudge.errors import ConfigError, DataError
+
+BUCKETS = (0, 200, 800, 3200)
+"""Lower ends of the length buckets, in characters."""
+
+
+def rational(alpha: float | str | Fraction) -> Fraction:
+    """``alpha`` as the decimal that was written: 0.05 is exactly 1/20, not the nearest float."""
+    try:
+        exact = alpha if isinstance(alpha, Fraction) else Fraction(str(alpha))
+    except ValueError:
+        raise ConfigError(f"alpha = {alpha!r} is no number") from None
+    if not 0 < exact < 1:
+        raise ConfigError(f"alpha is a false-positive rate strictly between 0 and 1, not {alpha}")
+    return exact
+
+
+def rank(n: int, alpha: float | str | Fraction) -> int:
+    """k = ceil((n + 1)(1 - alpha)): which smallest benign suspicion is the threshold (k > n: none, it never fires)."""
+    return ceil((n + 1) * (1 - rational(alpha)))
+
+
+def quantile(scores: Iterable[float], alpha: float | str | Fraction) -> float | None:
+    """The k-th smallest score, or ``None`` (never fires) where there are too few for ``alpha``."""
+    found = sorted(scores)
+    if any(not isfinite(s) for s in found):
+        raise DataError("a benign suspicion is not finite; count unreadable texts apart, do not calibrate on them")
+    k = rank(len(found), alpha)
+    return None if k > len(found) else found[k - 1]
+
+
+def enough(alpha: float | str | Fraction) -> int:
+    """The fewest benign texts with which a threshold at ``alpha`` can fire: ceil(1/alpha) - 1."""
+    return ceil(1 / rational(alpha)) - 1
+
+
+def bucket(length: int) -> str:
+    """The length bucket of a text, in characters."""
+    return f"{max(b for b in BUCKETS if b <= length)}+"
+
+
+@spec.register("stratum")
+@dataclass(frozen=True)
+class Stratum:
+    """A threshold of its own for one (task kind, language, length bucket)."""
+
+    kind: str
+    language: str
+    bucket: str
+    value: float | None
+    n: int
+    k: int
+
+
+@spec.register("threshold")
+@dataclass(frozen=True)
+class Threshold:
+    """A frozen threshold: ``value`` over all ``n`` benign texts (``None`` never fires), and strata of their own.
+
+    ``alpha`` is the decimal as written; ``detector`` the name and ``key`` the content hash of the detector it belongs
+    to, ``model`` its model.  ``unread`` benign texts gave no suspicion; they count as flagged in any figure.
+    """
+
+    detector: str
+    key: str
+    model: str
+    languages: tuple[str, ...]
+    alpha: str
+    value: float | None
+    n: int
+    k: int
+    strata: tuple[Stratum, ...] = ()
+    unread: int = 0
+
+    def at(self, kind: str, language: str, length: int) -> float | None:
+        """The threshold for a text: its stratum's, where there is one, else the pooled value."""
+        where = (kind, language, bucket(length))
+        found = next((s for s in self.strata if (s.kind, s.language, s.bucket) == where), None)
+        return self.value if found is None else found.value
+
+    def check(self, detector: str, key: str, model: str) -> None:
+        """Raises :class:`ConfigError` where the threshold belongs to another model or another detector."""
+        if model != self.model:
+            raise ConfigError(
+                f"this threshold of {self.detector} was calibrated on model {self.model or 'none'}, not {model or 'none'};"
+                " suspicions of two models are not comparable: calibrate again"
+            )
+        if (detector, key) != (self.detector, self.key):
+            raise ConfigError(
+                f"this threshold was calibrated for another setting of {self.detector} than this {detector};"
+                " calibrate again, or use the settings it was made with"
+            )
+
+    def refuses(self, language: str) -> str:
+        """Why a slate of ``language`` may not be screened, or the empty string."""
+        if language in self.languages:
+            return ""
+        return f"threshold_language: calibrated on {', '.join(self.languages)}, not on {language}"
+
+    @property
+    def hash(self) -> str:
+        """The content hash that a report prints: rules and threshold as they were frozen."""
+        return spec.digest(spec.canonical(spec.dump(self)))
+
+    def spread(self, level: float = 0.95) -> tuple[float, float]:
+        """The interval of the realised false-positive rate given this calibration set: Beta(n + 1 - k, k)."""
+        return fpr_spread(self.n, self.k, level)
+
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader must know of this threshold."""
+        out = []
+        if self.value is None:
+            need = enough(self.alpha)
+            out.append(f"{self.n} benign texts are too few for alpha = {self.alpha} (it needs {need}): it never fires")
+        if self.unread:
+            out.append(f"{self.unread} benign texts could not be read by the detector; each counts as a false positive")
+        return tuple(out)
+
+    def save(self, path: Path) -> None:
+        """Write the artefact as JSON, with its hash."""
+        data = {"hash": self.hash, "threshold": spec.dump(self), "warnings": list(self.warnings())}
+        path.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def load(path: Path) -> Threshold:
+    """Read an artefact; one that was edited since it was frozen is refused."""
+    try:
+        data: Any = json.loads(path.read_text(encoding="utf-8"))
+        found = spec.load(data["threshold"])
+        told = data["hash"]
+    except OSError as fault:
+        raise ConfigError(f"{path}: cannot read the threshold ({fault.strerror})") from None
+    except (ValueError, KeyError, TypeError):
+        raise ConfigError(f"{path}: not a threshold artefact; `calibrate` writes one") from None
+    if not isinstance(found, Threshold):
+        raise ConfigError(f"{path}: holds a {type(found).__name__}, not a threshold")
+    if found.hash != told:
+        raise ConfigError(f"{path}: changed since it was frozen (hash {found.hash[:12]}, file says {told[:12]})")
+    return found
+
+
+# --------------------------------------------------------------------------- calibration
+
+
+@dataclass(frozen=True)
+class Scored:
+    """One benign text's suspicion (``None``: unreadable) and where it belongs."""
+
+    suspicion: float | None
+    kind: str = "open"
+    language: str = "en"
+    length: int = 0
+
+
+def calibrate(
+    scored: Iterable[Scored], alpha: float | str, detector: str, key: str, model: str = "", stratify: bool = True
+) -> Threshold:
+    """The split conformal threshold of benign suspicions at false-positive rate ``alpha``, pooled and by stratum.
+
+    A stratum gets a threshold of its own from ceil(1/alpha) - 1 texts on.  The texts must be benign, and must be used
+    neither to evaluate nor to develop attacks.
+    """
+    exact = rational(alpha)
+    every = list(scored)
+    known = [s for s in every if s.suspicion is not None]
+    groups: dict[tuple[str, str, str], list[float]] = {}
+    for s in known:
+        groups.setdefault((s.kind, s.language, bucket(s.length)), []).append(float(s.suspicion or 0.0))
+    strata = tuple(
+        Stratum(*where, quantile(values, exact), len(values), rank(len(values), exact))
+        for where, values in sorted(groups.items())
+        if stratify and len(values) >= enough(exact)
+    )
+    values = [float(s.suspicion or 0.0) for s in known]
+    languages = tuple(sorted({s.language for s in every}))
+    pooled = Threshold(detector, key, model, languages, str(alpha), None, len(values), rank(len(values), exact), strata)
+    return replace(pooled, value=quantile(values, exact), unread=len(every) - len(known))
+
+
+def fpr_spread(n: int, k: int, level: float = 0.95) -> tuple[float, float]:
+    """Quantiles of Beta(n + 1 - k, k), the realised false-positive rate; (0, 0) for a threshold that never fires."""
+    if k > n:
+        return 0.0, 0.0
+    tail = (1 - level) / 2
+    return _beta_quantile(n + 1 - k, n, tail), _beta_quantile(n + 1 - k, n, 1 - tail)
+
+
+def _beta_quantile(a: int, n: int, p: float) -> float:
+    """The x with P(Binomial(n, x) >= a) = p: for whole parameters, the quantile of Beta(a, n + 1 - a)."""
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _at_least(a, n, middle) < p else (low, middle)
+    return (low + high) / 2
+
+
+def _at_least(a: int, n: int, x: float) -> float:
+    """P(Binomial(n, x) >= a), for 0 < x < 1."""
+    whole = lgamma(n + 1)
+    logs = [whole - lgamma(i + 1) - lgamma(n - i + 1) + i * log(x) + (n - i) * log1p(-x) for i in range(a, n + 1)]
+    return min(1.0, fsum(exp(v) for v in logs))
