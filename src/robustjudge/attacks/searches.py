@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from robustjudge.attacks.adaptive import Adaptive
 from robustjudge.attacks.adveval import AdvEval
 from robustjudge.attacks.autodan import AutoDAN
-from robustjudge.attacks.base import Attack, Target
+from robustjudge.attacks.base import Attack, Plugin, Target
 from robustjudge.attacks.beast import Beast
 from robustjudge.attacks.best_of_n import BestOfN
 from robustjudge.attacks.cheating import Cheating
@@ -18,7 +19,7 @@ from robustjudge.attacks.random_search import RandomSearch
 from robustjudge.attacks.resubmit import Resubmit
 from robustjudge.attacks.text import TextAttack
 from robustjudge.attacks.tree import Pair, Tap
-from robustjudge.errors import UnknownName
+from robustjudge.errors import ConfigError, UnknownName
 
 
 def _plain(cls: Any) -> Callable[..., Attack]:
@@ -47,6 +48,19 @@ def _best_of_n(target: Target, seed: int, quick: bool, variant: str = "") -> Att
     return (BestOfN.quick if quick else BestOfN.reference)(inner=inner, seed=seed)
 
 
+def _adaptive(target: Target, seed: int, quick: bool, variant: str = "") -> Attack:
+    """``E8/NAME``: the search NAME started from the best heuristic text (default: random search)."""
+    from robustjudge.attacks.library import attack
+
+    inner = attack(variant or "E3", target, quick=quick)
+    if not isinstance(inner, Plugin):
+        raise ConfigError(f"{inner.name} is not a built-in attack; build its adaptive form with Adaptive(inner=...)")
+    return Adaptive(inner, tuple(TextAttack(h, target=target) for h in STARTS), seed)
+
+
+STARTS = ("H1", "H2", "H3", "H4", "H5", "H6")
+"""The text attacks among which an adaptive search looks for its static winner."""
+
 SEARCHES: Mapping[str, Callable[..., Attack]] = {
     "O1": _ruled(AdvEval),
     "O2": _ruled(Pair),
@@ -59,6 +73,7 @@ SEARCHES: Mapping[str, Callable[..., Attack]] = {
     "E2": _plain(Beast),
     "E3": _plain(RandomSearch),
     "E4": _best_of_n,
+    "E8": _adaptive,
     "Resubmit": _ruled(Resubmit, ("rules", "same")),
 }
 
@@ -79,7 +94,9 @@ ALIASES: Mapping[str, str] = {
     "random search": "E3",
     "best-of-n": "E4",
     "best of n": "E4",
+    "adaptive": "E8",
+    "defense-aware": "E8",
 }
 
 OPTIMISATION = ("O1", "O2", "O3", "O4", "O5", "O6", "O7")
-EXTENSIONS = ("E1", "E2", "E3", "E4", "Resubmit")
+EXTENSIONS = ("E1", "E2", "E3", "E4", "E8", "Resubmit")
