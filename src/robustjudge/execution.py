@@ -7,7 +7,7 @@ import json
 import platform
 import threading
 import traceback
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -22,8 +22,10 @@ from robustjudge.engine.events import Event, Listener, Tally, fan
 from robustjudge.engine.folder import Folder
 from robustjudge.engine.kernel import Pending
 from robustjudge.engine.ledger import Ledger, Mode
+from robustjudge.engine.outbox import Outbox
 from robustjudge.engine.writer import Writer, connect
-from robustjudge.errors import ConfigError, Inconclusive, RobustJudgeError
+from robustjudge.errors import ConfigError, Incomplete, Inconclusive, PlanError, RobustJudgeError
+from robustjudge.judges import Guarded, models_of
 from robustjudge.nouns import Case, Completion
 from robustjudge.plan import Plan
 from robustjudge.spec import dump, load
@@ -40,6 +42,7 @@ class Options:
     ``root``: where run folders are made.  ``ledger``: the ledger file shared by runs (``None``: none).  ``window``:
     live trials (0: four times the models' concurrency).  ``store``: ``full`` or ``hashes``.  ``models``: settings by
     model name, or ready providers.  ``services``: answerers of :class:`~robustjudge.judges.Service`.
+    ``batch``: write unsent calls to this file for a provider's batch service instead of sending them.
     ``retry_errors``: run cells again whose row says ``error``.  ``truth``: known true rates of planted judges, printed
     beside the measured ones.  ``inputs``: what reading the cases gave (counts, rows set aside), kept in the manifest.
     """
@@ -54,6 +57,7 @@ class Options:
     max_cost: float | None = None
     store: str = "full"
     fail_fast: bool = False
+    batch: Path | None = None
     retry_errors: bool = False
     models: Mapping[str, Any] = field(default_factory=dict)
     services: Mapping[str, Any] = field(default_factory=dict)
@@ -135,6 +139,11 @@ async def execute_async(plan: Plan, options: Options) -> Run:
     prices = price_table()
     opened = lru_cache(maxsize=None)(_opener(options))  # opening a model sends nothing
     plan.check(lambda name: opened(name).access)
+    for name in models_of_plan(plan) if options.batch else ():
+        if not hasattr(opened(name), "batch_line"):
+            raise PlanError(f"{name} has no batch service; --batch is for openai/..., anthropic/... and the like")
+    if options.mode != "replay-only" and options.batch is None:
+        _ready(map(opened, models_of_plan(plan)), options.services.values())
     folder = Folder.open(options.resume) if options.resume else Folder.create(options.root, options.slug)
     priced = lru_cache(maxsize=256)(prices.price)
 
@@ -153,7 +162,10 @@ async def execute_async(plan: Plan, options: Options) -> Run:
         last.callback(ledger.close)
         writer.open("run", folder.table, SCHEMA)
         caps = Caps(options.max_calls, options.max_cost, prices.highest)
-        backend = Backend(opened, ledger, services=options.services, rate=rater(), caps=caps, listener=listener)
+        outbox = Outbox(options.batch, writer) if options.batch else None
+        backend = Backend(
+            opened, ledger, services=options.services, rate=rater(), caps=caps, outbox=outbox, listener=listener
+        )
         last.push_async_callback(backend.close)
         reading = connect(folder.table, readonly=True)
         last.callback(reading.close)
@@ -206,10 +218,18 @@ async def execute_async(plan: Plan, options: Options) -> Run:
         state = "incomplete"
         try:
             await driver.run(jobs())
-            state = "complete"
+            state = "incomplete" if driver.put_aside else "complete"
         finally:
+            if outbox is not None:
+                outbox.close()
             writer.flush()
             _write_manifest(folder, plan, options, started, tally, state, backend)
+    if outbox is not None and outbox.count:
+        raise Incomplete(
+            f"{outbox.count} calls of {driver.put_aside} trials are written to {options.batch}; have the provider's batch"
+            f" service answer them, then: robustjudge cache import RESULTS --ledger {options.ledger}, and run again with"
+            f" --resume {folder.path}"
+        )
     if not tally.rows:
         raise Inconclusive("the plan has no cell: no case passed the filters, so nothing was measured")
     return Run(folder, tally)
@@ -256,6 +276,23 @@ def _row(landed: Landed, cell: Cell, reader: str, store: str) -> Row:
     except Exception as fault:
         fault.add_note(f"cell {landed.job.key}: what the trial gave has no row")
         return error_row(cell, landed.job.key, landed.trace, reader, "".join(traceback.format_exception(fault)))
+
+
+def models_of_plan(plan: Plan) -> tuple[str, ...]:
+    """Every model that a plan may call: of judges, defenses, surrogates and attackers, without repeats."""
+    judges = [j for _, j in plan.judges]
+    judges += [t.surrogate for t in plan.threats if t.surrogate is not None]
+    guarded = [Guarded(judge, d) for _, d in plan.defenses if d is not None for judge in judges]
+    names = [m for judge in (*judges, *guarded) for m in models_of(judge)]
+    return tuple(dict.fromkeys([*names, *(t.attacker for t in plan.threats if t.attacker)]))
+
+
+def _ready(models: Iterable[Any], services: Iterable[Any]) -> None:
+    """Raise :class:`ConfigError` before anything is sent when a model or service lacks what it needs (a key)."""
+    for thing in (*models, *services):
+        check = getattr(thing, "check", None)
+        if callable(check):
+            check()
 
 
 def rater(size: int = 8192) -> Callable[[str, Case, tuple[str, ...]], Any]:
@@ -320,8 +357,6 @@ def _opener(options: Options) -> Callable[[str], Any]:
 
 
 def _concurrency(backend: Backend, plan: Plan) -> int:
-    from robustjudge.judges import models_of
-
     return max((backend.model(m).concurrency for _, j in plan.judges for m in models_of(j)), default=16)
 
 

@@ -361,28 +361,37 @@ def planted(cell: Cell, text: str) -> tuple[Case, str]:
     return replace(cell.case, history=(*cell.case.history, Turn("user", text))), cell.case.response
 
 
+async def attack_and_final(cell: Cell) -> tuple[Attempt, tuple[Shown, ...]]:
+    """The attack, then its text judged again on replicas of its own (``identity/i`` for the null control), never on the
+    search's or the baseline's."""
+    attempt = await attacked(cell)
+    text = attempt[1]
+    if text is None:
+        return attempt, ()
+    arm = getattr(cell.attack, "arm", "final")
+    first = cell.seed * cell.finals
+    case, candidate = planted(cell, text)
+    replicas = range(first, first + cell.finals)
+    return attempt, await judged(cell.judge, cell.protocol, case, candidate, arm, replicas, cell.seed)
+
+
 async def trial(cell: Cell) -> Trial:
-    """Everything about one cell.  The clean arm runs beside the attack; the final arm re-measures its text on replicas
-    of its own (``identity/i`` for the null control), never on the search's or the baseline's."""
+    """Everything about one cell.  The clean arm runs beside the attack and its final evaluation: neither waits for the
+    other, so a plain attack needs one round of calls."""
     if isinstance(cell.protocol, Appeal):
         from robustjudge.appeal import appeal  # which is made of the pieces above
 
         return await appeal(cell)
     case, judge, protocol = cell.case, cell.judge, cell.protocol
     clean_steps = judged(judge, protocol, case, case.response, "clean", range(cell.cleans), cell.seed)
-    both: tuple[Any, ...] = await together((clean_steps, attacked(cell)))
+    both: tuple[Any, ...] = await together((clean_steps, attack_and_final(cell)))
     clean: tuple[Shown, ...] = both[0]
-    result: Attempt = both[1]
-    status, text, spent, error = result
-    if text is None:
-        return Trial(cell, status, None, clean, (), spent=spent, error=error)
-    arm = getattr(cell.attack, "arm", "final")
-    first = cell.seed * cell.finals
-    shown_case, candidate = planted(cell, text)
-    final = await judged(judge, protocol, shown_case, candidate, arm, range(first, first + cell.finals), cell.seed)
+    attempt: Attempt = both[1][0]
+    final: tuple[Shown, ...] = both[1][1]
+    status, text, spent, error = attempt
     before = after = None
-    if cell.evaluator:
-        before, after = await Measure(cell.evaluator, case, (case.response, candidate))
+    if cell.evaluator and text is not None:
+        before, after = await Measure(cell.evaluator, case, (case.response, planted(cell, text)[1]))
         if before is None or after is None:
             before = after = None  # a one-sided value is never paired with 0 (metrics.md 3)
     return Trial(cell, status, text, clean, final, before, after, spent, error)

@@ -46,6 +46,7 @@ def run(
     retry_errors: Annotated[bool, typer.Option(help="with --resume: run cells again whose row is an error")] = False,
     store: Annotated[str, typer.Option(help="full or hashes (no text is kept)")] = "full",
     redact: Annotated[bool, typer.Option("--redact-payloads", help="reports show hashes instead of texts")] = False,
+    batch: Annotated[Path | None, typer.Option(help="write unsent calls here for a provider's batch service")] = None,
     dry_run: Annotated[bool, typer.Option(help="tell calls, tokens, cost, time and precision; send nothing")] = False,
     fail_fast: Annotated[bool, typer.Option(help="stop at the first error of our side")] = False,
     quick: Annotated[bool, typer.Option(help="attack settings for a small local model")] = False,
@@ -56,7 +57,7 @@ def run(
     from robustjudge.errors import ConfigError
     from robustjudge.execution import Options, execute
 
-    if not (suite or judge or resume):
+    if not (suite or resume):
         config = found(config)
     if resume is not None and config is None:
         settings, base = stored(resume)
@@ -115,6 +116,7 @@ def run(
                 max_cost=settings.max_cost,
                 store=store,
                 fail_fast=fail_fast,
+                batch=batch,
                 retry_errors=retry_errors,
                 models=settings_of(settings),
                 services=services_of(settings, base),
@@ -125,6 +127,7 @@ def run(
         )
     finish(done.path, redact)
     sys.stderr.write(f"{progress.words()}\n")
+    require_usable(done.path)
 
 
 def taken_in(plan: Any) -> dict[str, Any]:
@@ -150,6 +153,26 @@ def stored(path: Path) -> tuple[Any, Path]:
         raise ConfigError(f"{path}: the run keeps no configuration (it was made in Python); give -c FILE")
     base = Path(found.pop("base", "."))
     return validated(Config, found, f"{path}/manifest.json"), base
+
+
+def require_usable(path: Path) -> None:
+    """Raise :class:`Incomplete` when not one row has both verdicts: an outage must not read as an outcome."""
+    from robustjudge.engine.folder import Folder
+    from robustjudge.errors import Incomplete
+    from robustjudge.table import open_run
+
+    db = open_run(Folder.open(path).table)
+    try:
+        usable = "clean_status = 'ok' AND attacked_status = 'ok'"
+        rows, ok = db.execute(f"SELECT count(*), total({usable}) FROM trials").fetchone()
+        why = db.execute("SELECT reason FROM trials GROUP BY reason ORDER BY count(*) DESC LIMIT 1").fetchone()
+    finally:
+        db.close()
+    if rows and not ok:
+        raise Incomplete(
+            f"0 of {rows} rows have a verdict to compare (most often: {why[0]}), so nothing was measured;"
+            " `robustjudge doctor --live` checks the endpoint, `run --resume runs --retry-errors` tries again"
+        )
 
 
 def finish(path: Path, redact: bool = False) -> None:

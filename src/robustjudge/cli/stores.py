@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from pathlib import Path
@@ -74,6 +75,52 @@ def prune(
 def clear(ledger: LedgerAt = LEDGER, yes: Yes = False) -> None:
     """Delete every reply of the ledger."""
     _delete(ledger, "1", (), yes)
+
+
+@cache.command("import")
+def cache_import(
+    results: Annotated[Path, typer.Argument(help="result file of the provider's batch service (JSONL)")],
+    ledger: LedgerAt = LEDGER,
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", help="robustjudge.yaml with the models' settings")
+    ] = None,
+) -> None:
+    """Put a batch's answers into the ledger; `robustjudge run --resume` then goes on from them.
+
+    Exit 4 when some requests failed: the next run asks them again.
+    """
+    from robustjudge.config.build import settings_of
+    from robustjudge.config.files import found, read_config
+    from robustjudge.engine.ledger import pack
+    from robustjudge.errors import DataError
+    from robustjudge.engine.outbox import answers
+    from robustjudge.models.base import Settings
+    from robustjudge.models.registry import open_model
+
+    if not results.is_file():
+        raise DataError(f"{results}: no such file; download the batch's results first")
+    config = found(config)
+    given = settings_of(read_config(config)) if config else {}
+    db = _open(ledger, readonly=False)
+    try:
+        wanted = {k: (m, r) for k, m, r in db.execute("SELECT key, model, replica FROM wanted")}
+        completions, faults = answers(results, lambda name: open_model(name, given.get(name, Settings())), wanted)
+        with db:
+            db.execute("BEGIN")
+            for key, done in completions.items():
+                model, replica = wanted[key]
+                text = json.dumps(pack(done), ensure_ascii=False, separators=(",", ":"))
+                db.execute(
+                    "INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?)", (key, model, replica, time.time(), text)
+                )
+                db.execute("DELETE FROM wanted WHERE key = ?", (key,))
+    finally:
+        db.close()
+    for fault in faults:
+        typer.echo(visible(fault), err=True)
+    typer.echo(f"{len(completions)} replies imported into {ledger}; {len(wanted) - len(completions)} calls still wait")
+    if faults:
+        raise typer.Exit(4)
 
 
 @quality.command("check")

@@ -12,6 +12,7 @@ from robustjudge.engine.caps import Caps
 from robustjudge.engine.events import Event, Listener
 from robustjudge.engine.kernel import Pending
 from robustjudge.engine.ledger import Ledger, pack, unpack
+from robustjudge.engine.outbox import Outbox, Unsent
 from robustjudge.errors import Incomplete, PlanError, RobustJudgeError
 from robustjudge.nouns import Call, Case, Completion, Surprisal, Weights
 from robustjudge.spec import digest
@@ -40,6 +41,7 @@ class Backend:
         services: Mapping[str, Any] | None = None,
         rate: Rater | None = None,
         caps: Caps | None = None,
+        outbox: Outbox | None = None,
         listener: Listener | None = None,
     ) -> None:
         self._open = models
@@ -48,6 +50,7 @@ class Backend:
         self._rate = rate
         self.ledger = ledger
         self.caps = caps
+        self.outbox = outbox
         self._tell = listener or (lambda event: None)
         self._flights: dict[str, asyncio.Future[Completion]] = {}
         self.stopping = False
@@ -149,6 +152,9 @@ class Backend:
         if self.ledger.mode == "replay-only":
             self._tell(Event("fault", cell, call.model, "not_recorded"))
             return Completion(status="error", reason="not_recorded")
+        if self.outbox is not None:
+            self.outbox.add(key, call, self.model(call.model))
+            raise Unsent
         flight = self._flights[key] = asyncio.get_running_loop().create_future()
         try:
             completion = await self._send(call, cell)
@@ -215,6 +221,7 @@ class Backend:
 
     async def _served(self, service: Any, ask: Invoke, cell: str) -> Completion:
         self._take()
+        self._live(ask)
         self._tell(Event("sent", cell, ask.service, role="judge"))
         completion: Completion = await service.invoke(ask)
         self._tell(Event("answered", cell, ask.service, completion=completion, role="judge"))
@@ -242,6 +249,7 @@ class Backend:
         if self.ledger.mode == "replay-only":
             return tuple(Weights(status="error", reason="not_recorded") for _ in asked)
         self._take(len(asked))
+        self._live(Weigh(asked))
         for c in asked:
             self._tell(Event("sent", cell, c.call.model, role=c.call.role))
         raw = await self._able(asked[0].call.model, "weigh", Weigh(asked))(asked)
@@ -282,6 +290,13 @@ class Backend:
         rows = await method(ask)
         self.ledger.put(key, name, type(ask).__name__, [list(row) for row in rows])
         return tuple(tuple(row) for row in rows)
+
+    def _live(self, ask: Ask[Any]) -> None:
+        """Refuse, in a batch run, what no batch service answers."""
+        if self.outbox is not None:
+            raise PlanError(
+                f"{type(ask).__name__} cannot wait for a provider batch; leave out --batch, or what asks it"
+            )
 
     def _able(self, name: str, method: str, ask: Ask[Any]) -> Callable[..., Any]:
         model = self.model(name)

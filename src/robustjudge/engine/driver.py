@@ -14,6 +14,7 @@ from typing import Any
 from robustjudge.engine.backend import Backend
 from robustjudge.engine.events import Event, Listener
 from robustjudge.engine.kernel import Flight, Pending
+from robustjudge.engine.outbox import Unsent
 from robustjudge.errors import Incomplete
 
 DRAIN_SECONDS = 10.0
@@ -95,6 +96,8 @@ class AsyncDriver:
         self._work: deque[tuple[int, Pending]] = deque()
         self._jobs: Iterator[Job | None] = iter(())
         self._serial = 0
+        self._unsent: dict[int, int] = {}
+        self.put_aside = 0
         self._empty = False
 
     async def run(self, jobs: Iterator[Job | None]) -> None:
@@ -188,6 +191,9 @@ class AsyncDriver:
             reply = await self._backend.answer(pending, job.key)
             if self._answered is not None:
                 self._answered(job.key, pending)
+        except Unsent:
+            self._aside(number)
+            return
         except Incomplete as fault:
             self._halt(fault)
             return
@@ -195,6 +201,21 @@ class AsyncDriver:
             error = fault
         if self._stop is None and number in self._live:
             self._push(number, flight.answer(pending, reply, error))
+            if self._unsent.get(number) == flight.waiting and number in self._live:
+                self._unsent[number] -= 1
+                self._aside(number)
+        if self._idle is not None:
+            self._idle.set()
+
+    def _aside(self, number: int) -> None:
+        """One more ask of a flight waits for a batch; when all its asks do, the flight leaves without a row."""
+        _, flight = self._live.get(number, (None, None))
+        if flight is not None:
+            self._unsent[number] = self._unsent.get(number, 0) + 1
+            if self._unsent[number] == flight.waiting:
+                flight.close()
+                del self._live[number], self._unsent[number]
+                self.put_aside += 1
         if self._idle is not None:
             self._idle.set()
 

@@ -139,6 +139,11 @@ class Flight(Generic[T]):
         _close(self.root)
 
     @property
+    def waiting(self) -> int:
+        """How many asks wait for an answer."""
+        return len(self._open)
+
+    @property
     def trace(self) -> str:
         """The hash of everything asked so far, in structural order."""
         return digest(*self.root.asked)

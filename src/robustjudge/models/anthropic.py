@@ -78,6 +78,18 @@ class AnthropicModel(ChatModel):
             notes = (*notes, "grammar_not_applied")
         return fields, notes
 
+    def batch_line(self, key: str, call: Call) -> dict[str, Any]:
+        """One request as a member of ``requests`` of the message batches API (Anthropic docs, "Batch processing")."""
+        fields, _ = self._request(call)
+        return {"custom_id": key, "params": fields}
+
+    def from_batch(self, row: dict[str, Any]) -> Completion:
+        """The completion in one result line (``{"custom_id", "result": {"type", "message"}}``)."""
+        result = row.get("result") or {}
+        if result.get("type") != "succeeded" or not isinstance(result.get("message"), dict):
+            return Completion(status="error", reason=str(result.get("type") or "no_result"))
+        return self._answer(result["message"], 0.0)
+
     def _answer(self, data: dict[str, Any], seconds: float) -> Completion:
         blocks = data["content"]
         text = "".join(b["text"] for b in blocks if b.get("type") == "text")

@@ -95,6 +95,19 @@ class ChatModel:
 
         return await self.limiter.send(attempt, _estimate(call) if self.settings.tpm else 0)
 
+    def batch_line(self, key: str, call: Call) -> dict[str, Any]:
+        """One request as a line of the provider's batch format; ``key`` comes back as its ``custom_id``."""
+        fields, _ = self._request(call)
+        return {"custom_id": key, "method": "POST", "url": "/v1/chat/completions", "body": fields}
+
+    def from_batch(self, row: dict[str, Any]) -> Completion:
+        """The completion in one line of a batch's results (``{"custom_id", "response": {"status_code", "body"}}``)."""
+        response = row.get("response") or {}
+        body = response.get("body")
+        if response.get("status_code") != 200 or not isinstance(body, dict):
+            return Completion(status="error", reason=f"http_{response.get('status_code', 'none')}")
+        return self._answer(body, 0.0)
+
     async def close(self) -> None:
         """Close the connections; a later call opens new ones."""
         await self._wire.close()
