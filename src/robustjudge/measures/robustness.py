@@ -152,7 +152,7 @@ def strongest(success: ArrayLike, clusters: Groups = None, draws: int = 2000, se
     if size >= LARGE:  # the resampled sums are normal: draw those, not the clusters
         means = rng.multivariate_normal(sums.sum(axis=0), size * np.cov(sums.T, bias=True), size=draws, method="eigh")
     else:
-        means = 1.0 * (rng.multinomial(size, np.full(size, 1.0 / size), size=draws) @ sums)
+        means = np.asarray(rng.multinomial(size, np.full(size, 1.0 / size), size=draws) @ sums, dtype=np.float64)
     top = means >= means.max(axis=1, keepdims=True) - 1e-9
     return np.asarray((top / top.sum(axis=1, keepdims=True)).mean(axis=0), dtype=np.float64)
 
