@@ -57,10 +57,14 @@ _TOP = {
 @cache
 def template(name: str) -> Template:
     """The built-in template ``name``.  Raises :class:`UnknownName` with the nearest names."""
+    return from_toml(source(name), f"{name}.toml")
+
+
+def source(name: str) -> str:
+    """The data file of the built-in template ``name`` as it is shipped."""
     if name not in template_names():
         raise UnknownName("template", name, template_names())
-    text = files("robustjudge.prompts").joinpath("templates", f"{name}.toml").read_text(encoding="utf-8")
-    return from_toml(text, f"{name}.toml")
+    return files("robustjudge.prompts").joinpath("templates", f"{name}.toml").read_text(encoding="utf-8")
 
 
 @cache
@@ -80,6 +84,11 @@ def from_toml(text: str, where: str) -> Template:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as fault:
         raise TemplateError(f"{where}: {fault}") from None
+    return from_data(data, where)
+
+
+def from_data(data: Mapping[str, Any], where: str) -> Template:
+    """A template from the content of a data file; raises as :func:`from_toml`."""
     for key in data:
         if key not in _TOP:
             raise UnknownName(f"key of {where}", key, tuple(_TOP))
