@@ -180,6 +180,7 @@ async def execute_async(plan: Plan, options: Options) -> Run:
             sql = "SELECT attacked_status = 'error' OR clean_status = 'error' FROM trials WHERE cell = ?"
             for cell in plan.cells():
                 key = cell_key(cell)
+                listener(Event("planned", key))
                 row = reading.execute(sql, (key,)).fetchone() if options.resume else None
                 if row is not None and not (options.retry_errors and row[0]):
                     listener(Event("row", key, detail="kept"))

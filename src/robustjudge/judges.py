@@ -116,9 +116,11 @@ def decide(completion: Completion, form: Form, slate: Slate) -> Verdict:
     """Read a completion into a verdict in identity space; a fault keeps its status and reason."""
     if completion.status == "error":
         return Verdict(status="error", reason=completion.reason, raw=completion.text)
-    reading = form.reply.read(completion.text, completion.finish, completion.refusal)
+    finish = "length" if completion.status == "truncated" else completion.finish
+    refusal = completion.refusal or (completion.reason or "refused" if completion.status == "refused" else "")
+    reading = form.reply.read(completion.text, finish, refusal)
     verdict = from_reading(reading, form.scale, slate)
-    if form.reply.fooled(completion.text, completion.finish, completion.refusal):
+    if form.reply.fooled(completion.text, finish, refusal):
         verdict = replace(verdict, fooled=True)
     return verdict
 

@@ -158,6 +158,8 @@ class Flight(Generic[T]):
             except StopIteration as stop:
                 self._finished(frame, stop.value, None, ready)
                 continue
+            except (KeyboardInterrupt, SystemExit):
+                raise  # not a fault of the trial: somebody wants out
             except BaseException as fault:
                 frame.steps.close()
                 self._finished(frame, None, fault, ready)

@@ -24,13 +24,15 @@ class Writer:
 
     All databases of one group are committed in the order they were opened: the ledger before the table, so that a row
     never stands without the calls it was made from.  WAL with ``synchronous=NORMAL`` survives kill -9 (not power
-    loss).  A failed write (disk full, locked) is kept and raised by the next ``put`` or ``flush``; a damaged file is
+    loss).  A failed write (disk full, locked) is kept and raised by the next ``put`` or ``flush``, and what was opened
+    before the file that failed is still written (replies that are paid for, but no row); a damaged file is
     moved aside with one warning, what can be read of it is kept, and writing goes on (``healed`` counts how often).
     """
 
     def __init__(self) -> None:
         self._queue: deque[Statement] = deque()
         self._files: dict[str, tuple[Path, str]] = {}
+        self._sound: list[str] = []  # what can be written; where one fails, those opened before it still can
         self._fault: BaseException | None = None
         self._thread: threading.Thread | None = None
         self._wake, self._hurry, self._idle = threading.Event(), threading.Event(), threading.Event()
@@ -40,9 +42,10 @@ class Writer:
 
     def open(self, alias: str, path: Path, schema: str) -> None:
         """Create or open a database and its tables (before the thread starts)."""
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._files[alias] = (path, schema)
+        self._sound.append(alias)
         try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             try:
                 self._prepare(path, schema)
             except sqlite3.DatabaseError as fault:
@@ -75,12 +78,12 @@ class Writer:
 
     def put(self, alias: str, sql: str, params: Sequence[Any]) -> None:
         """Queue one statement; raises :class:`StorageError` when an earlier one failed."""
-        if self._fault is not None:
-            self.check()
         self._queue.append((alias, sql, params))
         if not self._wake.is_set():
             self._start()
             self._wake.set()
+        if self._fault is not None:
+            self.check()
 
     def _start(self) -> None:
         if self._thread is None:
@@ -136,9 +139,7 @@ class Writer:
                 db.close()
 
     def _commit(self, connections: dict[str, sqlite3.Connection], group: list[Statement]) -> None:
-        if self._fault is not None:
-            return
-        for alias, (path, _) in self._files.items():
+        for i, alias in enumerate(self._sound):
             runs: list[tuple[str, list[Sequence[Any]]]] = []
             for a, sql, params in group:
                 if a != alias:
@@ -147,21 +148,31 @@ class Writer:
                     runs[-1][1].append(params)
                 else:
                     runs.append((sql, [params]))
-            if not runs:
-                continue
             try:
-                if alias not in connections:
-                    connections[alias] = connect(path)
-                self._store(connections[alias], runs)
-            except sqlite3.DatabaseError as fault:
-                if not is_damage(fault):
-                    raise
-                if alias in connections:
-                    connections.pop(alias).close()
-                self._heal(alias)
+                self._put_runs(connections, alias, runs)
+            except Exception:
+                self._sound = self._sound[:i]
+                raise
+            self.committed += sum(len(rows) for _, rows in runs)
+
+    def _put_runs(
+        self, connections: dict[str, sqlite3.Connection], alias: str, runs: list[tuple[str, list[Sequence[Any]]]]
+    ) -> None:
+        if not runs:
+            return
+        path, _ = self._files[alias]
+        try:
+            if alias not in connections:
                 connections[alias] = connect(path)
-                self._store(connections[alias], runs)
-        self.committed += len(group)
+            self._store(connections[alias], runs)
+        except sqlite3.DatabaseError as fault:
+            if not is_damage(fault):
+                raise
+            if alias in connections:
+                connections.pop(alias).close()
+            self._heal(alias)
+            connections[alias] = connect(path)
+            self._store(connections[alias], runs)
 
     def _store(self, db: sqlite3.Connection, runs: list[tuple[str, list[Sequence[Any]]]]) -> None:
         db.execute("BEGIN IMMEDIATE")
