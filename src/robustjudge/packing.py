@@ -51,19 +51,25 @@ PACKS: tuple[tuple[str, ...], ...] = (
 _STOP, _NULL = "\x1f", "\x1e"
 
 
+class Clash(ValueError):
+    """A value holds the separator: these rows must be read column by column."""
+
+
 def packed(pack: Sequence[str]) -> str:
-    """The SQL expression that joins a pack; the separator inside a value becomes another control character."""
-    parts = (f'coalesce(replace("{c}", char(31), char(30)), char(30))' for c in pack)
-    return " || char(31) || ".join(parts) or "''"
+    """The SQL expression that joins a pack (``printf`` costs half of ``||``)."""
+    values = ", ".join(f"coalesce(\"{c}\", '{_NULL}')" for c in pack)
+    return f"printf('{_STOP.join('%s' for _ in pack)}', {values})"
 
 
 def unpacked(
     pack: Sequence[str], codes: Any, seen: Mapping[str | None, int], kinds: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The columns of a pack: each distinct text split once, then looked up by row."""
+    """The columns of a pack: each distinct text split once, then looked up by row.  Raises :class:`Clash`."""
     import numpy as np
 
     split = [v.split(_STOP) for v in seen if v is not None]
+    if any(len(row) != len(pack) for row in split):
+        raise Clash
     out: dict[str, Any] = {}
     for i, name in enumerate(pack):
         values = [None if row[i] == _NULL else row[i] for row in split]

@@ -18,7 +18,7 @@ from robustjudge import door
 from robustjudge.engine.writer import connect
 from robustjudge.errors import ConfigError, DataError, StorageError
 from robustjudge.nouns import Call, Case, Completion
-from robustjudge.packing import INT, PACKS, REAL, TEXT, Category, packed, unpacked
+from robustjudge.packing import INT, PACKS, REAL, TEXT, Category, Clash, packed, unpacked
 from robustjudge.protocols import size
 from robustjudge.spec import ByIdentity, canonical, digest, key as spec_key
 from robustjudge.trial import Cell, Shown, Trial
@@ -404,46 +404,56 @@ class Table:
     @classmethod
     def load(cls, path: Path, columns: Sequence[str] | None = None) -> Table:
         """Read the scalar columns of ``run.sqlite`` (``detail`` is left out unless asked for)."""
-        import numpy as np
-
         wanted = list(columns) if columns is not None else [n for n in NAMES if n not in ("detail", "error", "trace")]
-        kinds = dict(COLUMNS)
         db = open_run(path)
         try:
-            (n,) = db.execute("SELECT count(*) FROM trials").fetchone()
-            out: dict[str, Any] = {}
-            held = {row[1] for row in db.execute("PRAGMA table_info(trials)")}
-            wanted = [c for c in wanted if c in held]
-            absent = [c for c in kinds if c not in held]  # a file of an older version: those columns are missing values
-            packs = [tuple(c for c in pack if c in wanted) for pack in PACKS]
-            single = [c for c in wanted if not any(c in pack for pack in packs)]
-            keys: list[Any] = [*packs, *single]
-            numbers = {c: np.full(n, np.nan) for c in single if kinds[c] != TEXT}
-            codes = {c: np.full(n, -1, dtype=np.int32) for c in keys if c not in numbers}
-            seen: dict[Any, dict[str | None, int]] = {c: {None: -1} for c in codes}
-            names = [*(packed(pack) for pack in packs), *(f'"{c}"' for c in single)]
-            cursor = db.execute(f"SELECT {', '.join(names)} FROM trials ORDER BY cell")
-            start = 0
-            while block := cursor.fetchmany(20_000):
-                stop = start + len(block)
-                for key, values in zip(keys, zip(*block, strict=True), strict=True):
-                    if key in numbers:
-                        numbers[key][start:stop] = values  # numpy reads None as NaN
-                        continue
-                    index = seen[key]
-                    for v in set(values).difference(index):
-                        index[v] = len(index) - 1
-                    codes[key][start:stop] = [index[v] for v in values]
-                start = stop
-            for pack in packs:
-                out.update(unpacked(pack, codes.pop(pack), seen.pop(pack), kinds))
-            out.update(numbers)
-            out.update({c: Category.ordered(codes[c], tuple(v for v in seen[c] if v is not None)) for c in codes})
-            for c in absent:
-                out[c] = Category(np.full(n, -1, dtype=np.int32), ()) if kinds[c] == TEXT else np.full(n, np.nan)
-            return cls(out, n, Path(path))
+            return cls._read(db, Path(path), wanted, PACKS)
+        except Clash:
+            return cls._read(db, Path(path), wanted, ())
         finally:
             db.close()
+
+    @classmethod
+    def _read(
+        cls, db: sqlite3.Connection, path: Path, wanted: list[str], together: tuple[tuple[str, ...], ...]
+    ) -> Table:
+        """All rows in the order of their keys; columns of ``together`` are read as one text and taken apart."""
+        import numpy as np
+
+        kinds = dict(COLUMNS)
+        (n,) = db.execute("SELECT count(*) FROM trials").fetchone()
+        out: dict[str, Any] = {}
+        held = {row[1] for row in db.execute("PRAGMA table_info(trials)")}
+        wanted = [c for c in wanted if c in held]
+        absent = [c for c in kinds if c not in held]  # a file of an older version: those columns are missing values
+        packs = [tuple(c for c in pack if c in wanted) for pack in together]
+        packs = [pack for pack in packs if pack]
+        single = [c for c in wanted if not any(c in pack for pack in packs)]
+        keys: list[Any] = [*packs, *single]
+        numbers = {c: np.full(n, np.nan) for c in single if kinds[c] != TEXT}
+        codes = {c: np.full(n, -1, dtype=np.int32) for c in keys if c not in numbers}
+        seen: dict[Any, dict[str | None, int]] = {c: {None: -1} for c in codes}
+        names = [*(packed(pack) for pack in packs), *(f'"{c}"' for c in single)]
+        cursor = db.execute(f"SELECT {', '.join(names)} FROM trials ORDER BY cell")
+        start = 0
+        while block := cursor.fetchmany(20_000):
+            stop = start + len(block)
+            for key, values in zip(keys, zip(*block, strict=True), strict=True):
+                if key in numbers:
+                    numbers[key][start:stop] = values  # numpy reads None as NaN
+                    continue
+                index = seen[key]
+                for v in set(values).difference(index):
+                    index[v] = len(index) - 1
+                codes[key][start:stop] = [index[v] for v in values]
+            start = stop
+        for pack in packs:
+            out.update(unpacked(pack, codes.pop(pack), seen.pop(pack), kinds))
+        out.update(numbers)
+        out.update({c: Category.ordered(codes[c], tuple(v for v in seen[c] if v is not None)) for c in codes})
+        for c in absent:
+            out[c] = Category(np.full(n, -1, dtype=np.int32), ()) if kinds[c] == TEXT else np.full(n, np.nan)
+        return cls(out, n, path)
 
 
 def _scalar(col: Any, i: int) -> Any:
