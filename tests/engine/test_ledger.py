@@ -469,3 +469,43 @@ def test_memory_stays_flat_and_old_keys_are_read_from_the_file(tmp_path: Path) -
     assert ledger.get(f"{20_000:032x}") is None
     ledger.close()
     writer.close()
+
+
+# ------------------------------------------------------------------ the tail
+
+
+def test_a_reply_survives_the_process_before_it_is_committed(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "import os, sys; from pathlib import Path; from robustjudge.engine import writer as w;"
+        "w.GROUP_SECONDS = 60; from robustjudge.engine.ledger import Ledger;"
+        "ledger = Ledger(w.Writer(), Path(sys.argv[1]));"
+        "[ledger.put(f'{i:032x}', 'm', 'r', {'text': f'reply\\n{i}\\t'}) for i in range(20)];"
+        "os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "l.sqlite")], check=False)
+    (tail,) = tmp_path.glob("l.sqlite.tail-*")
+    tail.write_bytes(tail.read_bytes()[:-7])  # the last line is torn
+    writer = Writer()
+    ledger = Ledger(writer, tmp_path / "l.sqlite")
+    assert [ledger.get(f"{i:032x}") for i in range(19)] == [{"text": f"reply\n{i}\t"} for i in range(19)]
+    assert ledger.get(f"{19:032x}") is None
+    assert not list(tmp_path.glob("l.sqlite.tail-*"))
+    ledger.close()
+    writer.close()
+
+
+def test_the_tail_of_a_living_process_is_left_alone_and_gone_when_it_ends(tmp_path: Path) -> None:
+    first, second = Writer(), Writer()
+    one = Ledger(first, tmp_path / "l.sqlite")
+    one.put("0" * 32, "m", "r", {"text": "a"})
+    (tail,) = tmp_path.glob("l.sqlite.tail-*")
+    two = Ledger(second, tmp_path / "l.sqlite")
+    assert tail.exists()
+    two.close()
+    one.close()
+    first.close()
+    second.close()
+    assert [p.name for p in tmp_path.iterdir() if "tail" in p.name] == []

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from robustjudge import door
+from robustjudge.engine.tail import Tail, left_behind
 from robustjudge.engine.writer import Writer, connect
 from robustjudge.errors import ConfigError
 from robustjudge.nouns import Completion, TokenOdds, Usage
@@ -74,6 +75,12 @@ class Ledger:
         if self.mode != "off":
             assert path is not None
             writer.open("ledger", path, SCHEMA)
+            self._tail = Tail(path)
+            for file, replies in left_behind(path):
+                for reply in replies:
+                    writer.put("ledger", _PUT, reply)
+                writer.flush()
+                file.unlink(missing_ok=True)
             self._read()
 
     def _read(self) -> None:
@@ -112,11 +119,14 @@ class Ledger:
             return None
 
     def put(self, key: str, model: str, replica: str, value: Any) -> None:
-        """Keep a JSON value.  It can be read back at once; it is on disk at the writer's next commit."""
+        """Keep a JSON value.  It can be read back at once and survives kill -9; it is in the ledger at the writer's next
+        commit."""
         if self.mode == "off":
             return
         text = door.safe(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
-        self._writer.put("ledger", _PUT, (key, model, replica, time.time(), text))
+        reply = (key, model, replica, time.time(), text)
+        self._tail.add(reply)
+        self._writer.put("ledger", _PUT, reply)
         self._fresh[key] = value
         self._maybe.add(key)
         self._marks.append((self._put, key))
@@ -127,15 +137,19 @@ class Ledger:
     def _forget(self) -> None:
         """Drop the older half of what is surely committed, so that memory stays flat."""
         self._writer.flush()
+        self._tail.clear()
         half = len(self._marks) // 2
         for _, key in self._marks[:half]:
             self._fresh.pop(key, None)
         del self._marks[:half]
 
     def close(self) -> None:
+        """Commit what was put, and close the file."""
         if self._db is not None:
             self._db.close()
             self._db = None
+            self._writer.flush()
+            self._tail.close()
 
 
 _DEFAULT = Completion()
