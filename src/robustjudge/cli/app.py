@@ -68,7 +68,7 @@ def run(argv: list[str]) -> int:
             return 0
         return call(argv[0], argv[1:])
     except KeyboardInterrupt:
-        sys.stderr.write("interrupted\n")
+        sys.stderr.write("interrupted; a run keeps what was answered, `robustjudge run --resume runs` goes on\n")
         return 130
     except RobustJudgeError as fault:
         if os.environ.get("ROBUSTJUDGE_DEBUG"):
@@ -121,6 +121,8 @@ def call(name: str, args: list[str]) -> int:
         result = found.main(
             args=args, prog_name=f"robustjudge {name}", standalone_mode=False, auto_envvar_prefix="ROBUSTJUDGE"
         )
+        if result == 130:
+            raise KeyboardInterrupt
         return result if isinstance(result, int) else 0
     except typer.Exit as leave:
         return leave.exit_code

@@ -115,6 +115,7 @@ def configured(config: Path | None) -> Iterator[Line]:
     from robustjudge.config.build import plan_of, settings_of
     from robustjudge.config.files import found, read_config
     from robustjudge.errors import RobustJudgeError
+    from robustjudge.execution import models_of_plan
 
     path = found(config)
     if path is None:
@@ -140,15 +141,6 @@ def configured(config: Path | None) -> Iterator[Line]:
     given = settings_of(settings)
     for name in models_of_plan(plan):
         yield from endpoint(name, given.get(name))
-
-
-def models_of_plan(plan: Any) -> tuple[str, ...]:
-    """Every model that a plan may call, without repeats."""
-    from robustjudge.judges import models_of
-
-    names = [m for _, judge in plan.judges for m in models_of(judge)]
-    names += [t.attacker for t in plan.threats if t.attacker]
-    return tuple(dict.fromkeys(names))
 
 
 def endpoint(name: str, settings: Any) -> Iterator[Line]:
@@ -182,7 +174,7 @@ def live_calls(config: Path | None) -> Iterator[Line]:
     """One short call to every model."""
     from robustjudge.config.build import plan_of, settings_of
     from robustjudge.config.files import found, read_config
-    from robustjudge.execution import in_loop
+    from robustjudge.execution import in_loop, models_of_plan
     from robustjudge.models.doctor import live
 
     path = found(config)
