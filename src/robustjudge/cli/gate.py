@@ -1,0 +1,203 @@
+"""``robustjudge gate``: decide by a policy whether the judge may ship; ``selftest`` and ``preview`` test the gate itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from robustjudge.cli.terminal import visible
+
+
+class _RunFirst(TyperGroup):
+    """``gate RUN`` is short for ``gate check RUN``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] not in ("--help", "-h"):
+            args = ["check", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(add_completion=False, cls=_RunFirst, no_args_is_help=True, help="Decide whether a judge may ship.")
+
+RunArg = Annotated[Path, typer.Argument(help="run folder, or `runs` for the latest")]
+PolicyOption = Annotated[Path | None, typer.Option(help="policy file (YAML); default: strict with the shipped limits")]
+JudgeOption = Annotated[str, typer.Option(help="the judge to decide on, where the run has several")]
+
+
+@app.command("check")
+def check_run(
+    run: RunArg,
+    policy: PolicyOption = None,
+    baseline: Annotated[Path | None, typer.Option(help="run folder of the release to compare with")] = None,
+    waivers: Annotated[Path | None, typer.Option(help="file of accepted risks (YAML)")] = None,
+    judge: JudgeOption = "",
+    junit: Annotated[bool, typer.Option("--junit", help="write junit.xml into the run folder")] = False,
+    sarif: Annotated[bool, typer.Option("--sarif", help="write results.sarif into the run folder")] = False,
+    prompt: Annotated[str, typer.Option(help="file of the judge prompt, the location in SARIF")] = "",
+    remedy: Annotated[bool, typer.Option(help="re-try defenses on the failing cases (makes calls)")] = False,
+    exit_code_on_fail: Annotated[int, typer.Option(min=0, max=255, help="maps exit code 1 only")] = 1,
+    summary: Annotated[bool, typer.Option(help="append to the CI's step summary, where it has one")] = True,
+    comment: Annotated[Path | None, typer.Option(help="write the body of a pull-request comment")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="print the verdict line only")] = False,
+) -> None:
+    """Decide on confidence bounds: 0 pass, 1 fail, 2 usage, 3 inconclusive, 4 incomplete.  No call is made."""
+    from robustjudge.engine.folder import Folder
+    from robustjudge.gate import contracts
+    from robustjudge.gate.check import check
+    from robustjudge.gate.decide import combined
+    from robustjudge.gate.evidence import subjects
+    from robustjudge.gate.junit import junit as junit_xml
+    from robustjudge.gate.policy import read_policy
+    from robustjudge.gate.sarif import sarif as sarif_log
+    from robustjudge.gate.summary import (
+        annotate,
+        append_step_summary,
+        comment as comment_body,
+        risk_line,
+        summary as text,
+    )
+    from robustjudge.gate.waivers import read_waivers
+
+    rules, accepted = read_policy(policy), read_waivers(waivers)
+    names = [judge] if judge else sorted({j for j, d in subjects(run) if d == rules.defense}) or [""]
+    decided = []
+    for name in names:
+        e, d = check(run, rules, judge=name, baseline=baseline, waivers=accepted)
+        fixes = _remedies(e, d) if remedy else []
+        place = e.path if len(names) == 1 else contracts.folder_of(e)
+        contracts.write(e, d, fixes, place)
+        if junit:
+            Folder(place).write("junit.xml", junit_xml(e, d))
+        if sarif:
+            hits = _lint(e)
+            file, line = _prompt_file(e, prompt)
+            Folder(place).write("results.sarif", sarif_log(d, hits, prompt=file, line=line))
+        if summary:
+            append_step_summary(text(e, d, fixes))
+        if comment is not None:
+            comment.write_text(comment_body(e, d, fixes), "utf-8")
+        if os.environ.get("GITHUB_ACTIONS") == "true":
+            for command in annotate(d, *_prompt_file(e, prompt)):
+                typer.echo(command)
+        decided.append(d)
+        typer.echo(visible(f"{d.judge}: {d.words}"))
+        if not quiet:
+            _tell(d, fixes, risk_line(d.false_alarm), place / contracts.REPORT)
+    word = combined(decided)
+    codes = {"pass": 0, "fail": exit_code_on_fail, "inconclusive": 3, "incomplete": 4}
+    raise typer.Exit(codes[word])
+
+
+def _tell(d: Any, fixes: list[dict[str, Any]], risk: str, report: Path) -> None:
+    for line in (*d.reasons, *d.notes):
+        typer.echo(f"  {visible(line, 300)}")
+    for w in d.waivers:
+        if w["findings"]:
+            told = f"accepted by {w['approver']} until {w['expires']}: {w['reason']} ({len(w['findings'])} findings)"
+            typer.echo(f"  {visible(told, 300)}")
+    for r in fixes:
+        after = f"{r['failures_before']} failures before, {r['failures_after']} after" if r["measured"] else "untested"
+        typer.echo(f"  change {visible(r['attack_category'], 60)}: {visible(r['change'], 200)} ({after})")
+    typer.echo(f"  {risk}\n  {report}")
+
+
+def _lint(e: Any) -> list[Any]:
+    from robustjudge.plan import prompted
+    from robustjudge.prompts.lint import lint
+
+    judge = _loaded(e.judge_spec)
+    return [f for p in prompted(judge) for f in lint(p.template)] if judge is not None else []
+
+
+def _loaded(spec: Any) -> Any:
+    """The judge of a manifest, built again; ``None`` where a plugin it used is not installed here."""
+    import robustjudge.judges  # noqa: F401  registers what a manifest may name
+    from robustjudge.errors import ConfigError
+    from robustjudge.spec import load
+
+    try:
+        return load(spec) if spec else None
+    except ConfigError as fault:
+        sys.stderr.write(
+            f"the judge cannot be built from the manifest, so its prompt is not checked: {visible(str(fault))}\n"
+        )
+        return None
+
+
+def _prompt_file(e: Any, given: str) -> tuple[str, int]:
+    """The judge prompt's file and the line of its candidate slot."""
+    from robustjudge.plan import prompted
+    from robustjudge.prompts.slots import CANDIDATES
+
+    judge = _loaded(e.judge_spec)
+    for p in prompted(judge) if judge is not None else ():
+        for form in p.template.forms:
+            line = next((s.line for m in form.segments for s in m if s.slot in CANDIDATES), 1)
+            return given or form.source, line
+    return given, 1
+
+
+def _remedies(e: Any, d: Any) -> list[dict[str, Any]]:
+    """Measured changes for the failing categories, from the run's own configuration."""
+    from robustjudge.cli.execute import stored
+    from robustjudge.config.build import plan_of, services_of, settings_of
+    from robustjudge.execution import Options
+    from robustjudge.gate.remediation import remedy
+
+    config, base = stored(e.path)
+    options = Options(models=settings_of(config), services=services_of(config, base), max_calls=config.max_calls)
+    return remedy(e, d, plan_of(config, base), options)
+
+
+@app.command("selftest")
+def selftest(
+    run: RunArg,
+    policy: PolicyOption = None,
+    judge: JudgeOption = "",
+    json_out: Annotated[bool, typer.Option("--json", help="print the figures as JSON")] = False,
+) -> None:
+    """A/A: how often would the gate have blocked the same judge, judged twice?  Exit 1 above the policy's cap."""
+    from robustjudge.gate.evidence import evidence
+    from robustjudge.gate.policy import read_policy
+    from robustjudge.gate.selftest import false_alarm
+    from robustjudge.gate.summary import risk_line
+
+    rules = read_policy(policy)
+    found = false_alarm(evidence(run, judge, rules.defense), rules).as_dict()
+    typer.echo(json.dumps(found, indent=2) if json_out else risk_line(found))
+    gate = found["gate"]["value"]
+    if gate is None:
+        typer.echo("inconclusive: without an identity control nothing was judged twice")
+        raise typer.Exit(3)
+    if gate > rules.false_alarm_cap + 1e-9:
+        typer.echo(f"above the policy's cap of {100 * rules.false_alarm_cap:g} %: do not let this gate block")
+        raise typer.Exit(1)
+
+
+@app.command("preview")
+def preview_gate(
+    policy: PolicyOption = None,
+    base: Annotated[float, typer.Option(min=0.0, max=1.0, help="true pass share of the present release")] = 0.9,
+    n: Annotated[list[int] | None, typer.Option(help="cases; repeat for several")] = None,
+) -> None:
+    """The risk of the baseline rule before adopting it: how often releases with a true drop would be blocked."""
+    from robustjudge.gate.policy import read_policy
+    from robustjudge.gate.selftest import preview
+
+    rules = read_policy(policy)
+    b = rules.baseline
+    typer.echo(
+        f"rule {b.rule}, tolerance {100 * b.tolerance:g}, margin {100 * b.margin:g} points, sensitivity {b.sensitivity:g},"
+        f" specificity {b.specificity:g}, true pass share {base:g}"
+    )
+    typer.echo("cases  blocked or not passed at a true drop of 0 / 5 / 10 / 20 points   drop seen with 80 % power")
+    for row in preview(rules, tuple(n or (60, 200, 500)), base):
+        shares = " / ".join(f"{100 * v:.1f} %" for v in row["blocked"].values())
+        drop = row["detectable_drop"]
+        typer.echo(f"{row['n']:>5}  {shares:<60} {'none' if drop is None else f'{100 * drop:.1f} points'}")

@@ -1,0 +1,70 @@
+"""The whole gate on a stored run: policy, waivers, baseline, false alarms, and one verdict; no call is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+from robustjudge.errors import DataError
+from robustjudge.gate.baseline import against, check_comparable
+from robustjudge.gate.decide import Decision, Word, decide, look
+from robustjudge.gate.evidence import Evidence, evidence
+from robustjudge.gate.policy import Policy
+from robustjudge.gate.selftest import false_alarm
+from robustjudge.gate.waivers import Waiver, apply
+
+
+def check(
+    path: Path,
+    policy: Policy | None = None,
+    *,
+    judge: str = "",
+    baseline: Path | None = None,
+    waivers: Sequence[Waiver] = (),
+    today: date | None = None,
+) -> tuple[Evidence, Decision]:
+    """Decide on one judge of the run in ``path``.
+
+    Raises :class:`~robustjudge.errors.ConfigError` (exit 2) for a policy or waiver that does not fit the run, and
+    :class:`~robustjudge.errors.NotComparable` for a baseline of other cases or attacks.
+    """
+    policy = policy or Policy()
+    e = evidence(path, judge, policy.defense)
+    seen = look(e, policy)
+    applied = apply(waivers, e, seen.outcomes, today)
+    d = decide(e, policy, seen, applied.accepted)
+    d = replace(d, waivers=applied.used, notes=(*d.notes, *applied.notes))
+    if baseline is not None:
+        d = _held_against(d, e, baseline)
+    return e, _capped(d, e)
+
+
+def _held_against(d: Decision, e: Evidence, baseline: Path) -> Decision:
+    """Add the paired comparison; the graver of the two verdicts stands."""
+    try:
+        base = evidence(baseline, e.judge, e.defense)
+    except DataError as fault:
+        raise DataError(f"the baseline cannot be read, so nothing can be compared: {fault}") from None
+    changed = check_comparable(e, base)
+    result = against(d.outcomes, look(base, d.policy).outcomes, d.policy, changed)
+    order: tuple[Word, ...] = ("fail", "incomplete", "inconclusive", "pass")
+    word = min((d.verdict, result.verdict), key=order.index)
+    reasons = (f"baseline: {result.reason}", *d.reasons) if result.verdict != "pass" else d.reasons
+    notes = (*d.notes, f"against the baseline: {result.reason}", *(f"changed since the baseline: {c}" for c in changed))
+    return replace(d, verdict=word, reasons=reasons, notes=notes, baseline=result.as_dict())
+
+
+def _capped(d: Decision, e: Evidence) -> Decision:
+    """Print the false-alarm rate with every verdict; a gate above the policy's cap refuses to block or to pass."""
+    fa = false_alarm(e, d.policy)
+    d = replace(d, false_alarm=fa.as_dict())
+    if fa.gate.value is None or fa.gate.value <= d.policy.false_alarm_cap + 1e-9 or d.unscorable:
+        return d
+    why = (
+        f"this gate would block an unchanged judge in {100 * fa.gate.value:.0f} % of runs, above the policy's cap of"
+        f" {100 * d.policy.false_alarm_cap:g} %: it refuses to decide; steady the judge or raise the thresholds"
+    )
+    word: Word = "inconclusive" if d.verdict in ("pass", "fail") else d.verdict
+    return replace(d, verdict=word, reasons=(why, *d.reasons))

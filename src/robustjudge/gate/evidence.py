@@ -1,0 +1,321 @@
+"""What the gate sees of a run: one record per trial with every replica's verdict, read in one pass over the table."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from robustjudge.engine.folder import Folder
+from robustjudge.errors import DataError, StorageError, UnknownName
+from robustjudge.nouns import TIE
+from robustjudge.spec import canonical, digest
+from robustjudge.table import open_run
+
+_COLUMNS = (
+    *(
+        "cell",
+        "judge",
+        "defense",
+        "protocol",
+        "k",
+        "threat",
+        "seed",
+        "case_id",
+        "cluster",
+        "task",
+        "attack",
+        "attack_id",
+    ),
+    *("category", "severity", "control", "channel", "access", "scale_low", "scale_high", "attack_status", "text_hash"),
+    *("judge_calls", "reader", "resolved", "reason", "latency", "prompt_tokens", "completion_tokens", "detail"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The verdict on one replica, its orders merged: ``score`` in scale units (choices: share of orders won, a tie half),
+    ``None`` unless every order is ``ok``; ``labels`` as said; ``rationale`` is the hash of the judge's words."""
+
+    status: str
+    score: float | None
+    labels: tuple[str, ...]
+    rationale: str
+    latency: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """One trial as the table holds it.  ``low`` and ``high`` are the scale's ends (0 and 1 for labels and choices);
+    ``labelled`` says that verdicts are labels, not numbers.  ``clean`` and ``attacked`` hold one reply per replica."""
+
+    cell: str
+    judge: str
+    defense: str
+    protocol: str
+    threat: str
+    seed: int
+    case_id: str
+    cluster: str
+    task: str
+    attack: str
+    attack_id: str
+    category: str
+    severity: str
+    control: str
+    channel: str
+    low: float
+    high: float
+    labelled: bool
+    attack_status: str
+    clean: tuple[Reply, ...]
+    attacked: tuple[Reply, ...]
+    expected: float | None
+    text: str
+    response: str
+    case_hash: str
+    judge_calls: int
+    reader: str
+    reason: str
+
+    @property
+    def panel(self) -> tuple[str, str]:
+        """What retest noise is shared over: protocol and threat model's answerer."""
+        return self.protocol, self.threat
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The trials of one judge as defended, with the run's manifest and folder."""
+
+    judge: str
+    defense: str
+    trials: tuple[Observed, ...]
+    manifest: Mapping[str, Any]
+    path: Path
+    totals: Mapping[str, float]
+
+    @property
+    def state(self) -> str:
+        """``complete``, ``incomplete`` or ``running``; an absent manifest is ``unknown``."""
+        return str(self.manifest.get("state", "unknown"))
+
+    @property
+    def attacks(self) -> tuple[Observed, ...]:
+        """The trials of attacks (controls left out)."""
+        return tuple(t for t in self.trials if not t.control)
+
+    def controls(self, kind: str) -> tuple[Observed, ...]:
+        """The trials of one control."""
+        return tuple(t for t in self.trials if t.control == kind)
+
+    @property
+    def judge_spec(self) -> Any:
+        """The judge's spec as dumped in the manifest."""
+        return dict(self.manifest.get("judges", {})).get(self.judge)
+
+    @property
+    def prompt_hash(self) -> str:
+        """Hash of the judge's prompts (its templates, and the defense it stands behind)."""
+        found = list(templates(self.judge_spec))
+        defense = dict(self.manifest.get("defenses", {})).get(self.defense)
+        return digest(canonical(found), canonical(defense) if self.defense != "none" else "")[:16]
+
+    @property
+    def prompt_version(self) -> str:
+        """Declared name of the prompt and its hash."""
+        names = [str(t.get("name", "")) for t in templates(self.judge_spec) if isinstance(t, Mapping)]
+        return f"{'+'.join(dict.fromkeys(n for n in names if n)) or 'service'}@{self.prompt_hash}"
+
+    @property
+    def timestamp(self) -> str:
+        """When the run was last written, RFC 3339 in UTC."""
+        stamp = str(self.manifest.get("updated") or self.manifest.get("started") or "1970-01-01T00:00:00+00:00")
+        return stamp.replace("+00:00", "Z")
+
+    def texts(self, hashes: Iterable[str]) -> dict[str, str]:
+        """The stored texts behind hashes (absent where the run stores hashes only)."""
+        wanted = sorted({h for h in hashes if h})
+        out: dict[str, str] = {}
+        db = open_run(self.path / "run.sqlite")
+        try:
+            for i in range(0, len(wanted), 500):
+                part = wanted[i : i + 500]
+                marks = ",".join("?" * len(part))
+                out.update(db.execute(f"SELECT hash, text FROM contents WHERE hash IN ({marks})", part))
+        finally:
+            db.close()
+        return out
+
+
+def templates(spec: Any) -> list[Any]:
+    """Every template inside a dumped judge, in order."""
+    if isinstance(spec, Mapping):
+        found = [spec["template"]] if "template" in spec else []
+        return found + [t for k, v in spec.items() if k != "template" for t in templates(v)]
+    if isinstance(spec, list):
+        return [t for part in spec for t in templates(part)]
+    return []
+
+
+def subjects(path: Path) -> tuple[tuple[str, str], ...]:
+    """Every (judge, defense) of a run, sorted."""
+    db = open_run(Folder.open(path).table)
+    try:
+        return tuple(sorted(db.execute("SELECT DISTINCT judge, defense FROM trials").fetchall()))
+    finally:
+        db.close()
+
+
+def evidence(path: Path, judge: str = "", defense: str = "none") -> Evidence:
+    """Read the trials of one judge as defended.  A run without rows gives an evidence without trials.
+
+    Raises :class:`UnknownName` for a judge or defense that is not in the run, :class:`StorageError` for a damaged file.
+    """
+    folder = Folder.open(path)
+    manifest = folder.manifest()
+    db = open_run(folder.table)
+    try:
+        there = db.execute("SELECT DISTINCT judge, defense FROM trials").fetchall()
+        judges = sorted({j for j, _ in there}) or sorted(manifest.get("judges", {}))
+        if not judge and len(judges) > 1:
+            raise UnknownName("judge (the run has several: name one)", judge, tuple(judges))
+        judge = judge or (judges[0] if judges else "")
+        if there and judge not in judges:
+            raise UnknownName("judge", judge, tuple(judges))
+        if there and (judge, defense) not in there:
+            raise UnknownName("defense", defense, tuple(sorted(d for j, d in there if j == judge)))
+        cursor = db.execute(
+            f"SELECT {', '.join(chr(34) + c + chr(34) for c in _COLUMNS)} FROM trials WHERE judge = ? AND defense = ?"
+            " ORDER BY case_id, attack, protocol, seed, cell",
+            (judge, defense),
+        )
+        trials, totals = [], {"judge_calls": 0.0, "prompt_tokens": 0.0, "completion_tokens": 0.0, "latency": 0.0}
+        for values in cursor:
+            row = dict(zip(_COLUMNS, values, strict=True))
+            for name in totals:
+                totals[name] += row[name] or 0
+            trials.append(_observed(row))
+    except sqlite3.DatabaseError as fault:
+        raise StorageError(f"{folder.table}: not a readable run file ({fault}); restore it or run again") from None
+    finally:
+        db.close()
+    return Evidence(judge, defense, tuple(trials), manifest, folder.path, totals)
+
+
+def _observed(row: dict[str, Any]) -> Observed:
+    try:
+        detail = json.loads(row["detail"] or "{}")
+    except ValueError:
+        raise DataError(f"cell {row['cell']}: its detail is damaged; run the cell again (--retry-errors)") from None
+    shown = detail.get("shown", [])
+    choice = any(len(s.get("index", ())) > 1 for s in shown) or row["protocol"] in ("pairwise", "best_of")
+    clean = _replies([s for s in shown if s["arm"] == "clean"], choice)
+    attacked = _replies([s for s in shown if s["arm"] != "clean"], choice)
+    labelled = choice or any(s.get("label") for s in shown)
+    low, high = row["scale_low"], row["scale_high"]
+    if choice or low is None or high is None:
+        low, high = 0.0, 1.0
+    return Observed(
+        row["cell"],
+        row["judge"] or "",
+        row["defense"] or "none",
+        row["protocol"] or "",
+        row["threat"] or "",
+        int(row["seed"] or 0),
+        row["case_id"] or "",
+        row["cluster"] or row["case_id"] or "",
+        row["task"] or "",
+        row["attack"] or "",
+        row["attack_id"] or row["attack"] or "",
+        row["category"] or "",
+        row["severity"] or "high",
+        row["control"] or "",
+        row["channel"] or "append",
+        float(low),
+        float(high),
+        labelled,
+        row["attack_status"] or "ok",
+        clean or (_MISSING if row["attack_status"] == "ok" and not shown else ()),
+        attacked or (_MISSING if row["attack_status"] == "ok" and not shown else ()),
+        detail.get("expected"),
+        row["text_hash"] or "",
+        detail.get("response", ""),
+        digest(detail.get("task", ""), detail.get("response", ""), *detail.get("references", ()))[:16],
+        int(row["judge_calls"] or 0),
+        row["reader"] or "",
+        row["reason"] or "",
+    )
+
+
+_MISSING = (Reply("error", None, (), ""),)
+
+
+def _replies(shown: list[dict[str, Any]], choice: bool) -> tuple[Reply, ...]:
+    """One reply per replica, in order of first appearance."""
+    if not choice:
+        return tuple([_single(s) for s in shown])
+    by: dict[str, list[dict[str, Any]]] = {}
+    for s in shown:
+        by.setdefault(s["replica"], []).append(s)
+    return tuple([_merged(part) for part in by.values()])
+
+
+def _single(s: dict[str, Any]) -> Reply:
+    ok = s["status"] == "ok"
+    label = s.get("label", "")
+    return Reply(
+        s["status"], s.get("score") if ok else None, (label,) if label else (), s.get("rationale", ""), _latency(s)
+    )
+
+
+_WORTH = {0: 1.0, TIE: 0.5}
+_SAID = {0: "response", 1: "reference", TIE: "tie"}
+
+
+def _merged(parts: list[dict[str, Any]]) -> Reply:
+    status = next((s["status"] for s in parts if s["status"] != "ok"), "ok")
+    picks: list[int] = [int(s.get("choice", 1)) for s in parts if s["status"] == "ok"]
+    score = None if status != "ok" else sum(_WORTH.get(p, 0.0) for p in picks) / len(picks)
+    labels = tuple(_SAID.get(p, f"distractor {p}") for p in picks)
+    latency = sum(_latency(s) for s in parts)
+    return Reply(status, score, labels, parts[0].get("rationale", ""), latency)
+
+
+def _latency(s: dict[str, Any]) -> float:
+    calls = s.get("calls")
+    return sum(c.get("latency", 0.0) for c in calls) if calls else 0.0
+
+
+def fingerprint(e: Evidence) -> dict[str, str]:
+    """Hashes of everything that decides what a run measured: models, endpoints, prompt, sampling, attacks, cases, reader."""
+    spec = e.judge_spec
+    cases = sorted({(t.case_id, t.case_hash) for t in e.trials})
+    attacks = sorted({(t.attack, t.attack_id, t.category, t.severity, t.protocol, t.seed) for t in e.trials})
+    specs = sorted(canonical(a) for a in e.manifest.get("attacks", []))
+    settings = dict(dict(e.manifest.get("config", {})).get("models", {}) or {})
+    endpoints = {
+        k: {x: v.get(x) for x in ("base_url", "revision")} for k, v in settings.items() if isinstance(v, Mapping)
+    }
+    return {
+        "model": digest(canonical(_field(spec, "model")))[:16],
+        "endpoint": digest(canonical(endpoints))[:16],
+        "prompt_hash": e.prompt_hash,
+        "sampling": digest(canonical(_field(spec, "sampling")))[:16],
+        "attack_set": digest(canonical([list(a) for a in attacks]), *specs)[:16],
+        "case_set": digest(canonical([list(c) for c in cases]))[:16],
+        "reader": ",".join(sorted({t.reader for t in e.trials})),
+    }
+
+
+def _field(spec: Any, name: str) -> list[Any]:
+    """Every value of a field inside a dumped judge (templates left out)."""
+    if isinstance(spec, Mapping):
+        found = [spec[name]] if name in spec else []
+        return found + [x for k, v in spec.items() if k not in ("template", name) for x in _field(v, name)]
+    if isinstance(spec, list):
+        return [x for part in spec for x in _field(part, name)]
+    return []
