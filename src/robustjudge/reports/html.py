@@ -9,12 +9,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from robustjudge.reports import svg, words
-from robustjudge.reports.texts import one_line, visible
+from robustjudge.reports.texts import LIMIT, one_line, shortened, visible
 
 
 def _text(value: Any) -> Markup:
-    """Any value as visible, escaped text."""
-    return escape(visible(str(value)))
+    """Any value as visible, escaped text; no name, however long, makes the page long."""
+    return escape(visible(shortened(str(value), LIMIT + 500)))
 
 
 @lru_cache(maxsize=1)
