@@ -118,9 +118,9 @@ def main() -> None:
     hard = [score(b.text, model) for b in hard_benign()]
     easy = [score(t, model) for t in honest()]
     told = [
-            f"{len(good)} honest and {len(bad)} payload windows",
-            f"honest above .5: {above(easy):.3f}, hard-benign above .5: {above(hard):.3f}",
-        ]
+        f"{len(good)} honest and {len(bad)} payload windows",
+        f"honest above .5: {above(easy):.3f}, hard-benign above .5: {above(hard):.3f}",
+    ]
     for name in (*TRAINED, *HELD_OUT):
         found = [score(t, model) for t in payloads((name,), "held_out" if name in TRAINED else "all")]
         told.append(

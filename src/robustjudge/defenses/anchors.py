@@ -28,7 +28,7 @@ class Anchor:
     bad: str
     good_unit: float = 1.0
     bad_unit: float = 0.2
-    kind: str = "open"
+    task_kind: str = "open"
     language: str = "en"
 
 
@@ -103,7 +103,9 @@ class Anchors(Shield):
 def scored(anchor: Anchor) -> tuple[Slate, ...]:
     """The anchor's good, bad and empty answer, each alone."""
     texts = (anchor.good, anchor.bad, "")
-    return tuple(Slate(anchor.task, (t,), (0,), "anchor/0", kind=anchor.kind, language=anchor.language) for t in texts)
+    return tuple(
+        Slate(anchor.task, (t,), (0,), "anchor/0", kind=anchor.task_kind, language=anchor.language) for t in texts
+    )
 
 
 def compared(anchor: Anchor) -> tuple[Slate, ...]:
@@ -111,7 +113,7 @@ def compared(anchor: Anchor) -> tuple[Slate, ...]:
     out = []
     for other in (anchor.bad, ""):
         for pair, index in (((anchor.good, other), (0, 1)), ((other, anchor.good), (1, 0))):
-            out.append(Slate(anchor.task, pair, index, "anchor/0", kind=anchor.kind, language=anchor.language))
+            out.append(Slate(anchor.task, pair, index, "anchor/0", kind=anchor.task_kind, language=anchor.language))
     return tuple(out)
 
 

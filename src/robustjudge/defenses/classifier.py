@@ -26,7 +26,7 @@ from robustjudge.nouns import Slate
 if TYPE_CHECKING:
     from robustjudge.defenses.threshold import Threshold
 
-WINDOW, STRIDE = 160, 80
+WINDOW, STRIDE = 96, 48
 SIZES = (2, 3, 4)
 BUCKETS = 8192
 _SPACE = re.compile(r"\s+")

@@ -49,7 +49,7 @@ class LLMDetector(Screening):
             call = ask(self.model, QUESTION, text, slate, 16, REMINDER)
             if self.odds:
                 (weights,) = await Weigh((LabelCall(call, ("yes", "no"), "ANSWER: "),))
-                if weights.status != "ok" or all(weights.floored) or len(weights.logprobs) != 2:
+                if weights.status != "ok" or (weights.floored and all(weights.floored)) or len(weights.logprobs) != 2:
                     return None
                 yes, no = weights.logprobs
                 return 1 / (1 + exp(min(no - yes, 700.0)))

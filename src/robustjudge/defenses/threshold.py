@@ -61,7 +61,7 @@ def bucket(length: int) -> str:
 class Stratum:
     """A threshold of its own for one (task kind, language, length bucket)."""
 
-    kind: str
+    task: str
     language: str
     bucket: str
     value: float | None
@@ -92,7 +92,7 @@ class Threshold:
     def at(self, kind: str, language: str, length: int) -> float | None:
         """The threshold for a text: its stratum's, where there is one, else the pooled value."""
         where = (kind, language, bucket(length))
-        found = next((s for s in self.strata if (s.kind, s.language, s.bucket) == where), None)
+        found = next((s for s in self.strata if (s.task, s.language, s.bucket) == where), None)
         return self.value if found is None else found.value
 
     def check(self, detector: str, key: str, model: str) -> None:
