@@ -181,6 +181,9 @@ def _line(t: Any, mask: Any, view: View, null: Any, pointwise: bool, s: Settings
         figures = _choice_figures(rows, part, k)
     figures["asr"] = r.headline(part.success, part.attackable, part.clusters)
     figures["asr_worst_case"] = r.worst_case(part.success, part.attackable, part.clusters)
+    drawn = np.unique(np.nan_to_num(rows["seed"]), return_inverse=True)[1]
+    if drawn.size and drawn.max():
+        figures["asr_seeds"] = _over_seeds(part, drawn)
     p = None
     if null is not None and not (rows["control"].equals(NULL)).all():
         net, p = _net(view, mask, null)
@@ -208,6 +211,13 @@ def _line(t: Any, mask: Any, view: View, null: Any, pointwise: bool, s: Settings
         by_task=_by_task(rows, part),
         access=one("access"),
     )
+
+
+def _over_seeds(v: View, drawn: Any) -> Estimate:
+    """Success of each distinct seed, as a mean with its t interval; never merged with the cases."""
+    used = v.attackable & ~np.isnan(v.success)
+    each = [v.success[used & (drawn == s)] for s in range(int(drawn.max()) + 1)]
+    return r.seeds_interval([float(x.mean()) for x in each if x.size])
 
 
 def _first(t: Any) -> Any:

@@ -10,13 +10,25 @@ from robustjudge.reports import words
 from robustjudge.reports.html import figures
 from robustjudge.reports.texts import one_line, shortened, visible
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|<>@~$&:])")
+_SPECIAL = re.compile(
+    r"[`\\\[\]<>|&*~$]|(?<![^\W_])_|_(?![^\W_])"  # markup, HTML, tables, mathematics; a _ inside a word is none
+    r"|(?<=\w):(?=//)|(?<=www)\.|^[-+=]|(?<=^\d)[.)]|(?<=^\d\d)[.)]"  # bare addresses, and what starts a list
+)
+_NAMES = re.compile(r"[@#]+")
 
 
 def plain(text: object) -> str:
-    """Text of one line with every character that Markdown, HTML or a mention could use made literal."""
-    flat = " ".join(visible(str(text)).split())
-    return _SPECIAL.sub(lambda m: f"&#{ord(m[1])};", flat)
+    """Text of one line in which Markdown, HTML, a mention or a reference finds nothing: characters with a meaning become
+    entities, ``@`` and ``#`` code (a mention filter reads entities)."""
+    flat = _SPECIAL.sub(lambda m: f"&#{ord(m[0])};", " ".join(visible(str(text)).split()))
+    return re.sub(r"&(?!#\d+;)", "&#38;", _NAMES.sub(_named, flat))
+
+
+def _named(found: re.Match[str]) -> str:
+    """A run of @ and # as code, unless it is the # of an entity."""
+    if found[0] == "#" and found.string[found.start() - 1 : found.start()] == "&":
+        return "#"
+    return f"`{found[0]}`"
 
 
 def code(text: object, limit: int = 80) -> str:
@@ -94,7 +106,7 @@ def _panel(p: dict[str, Any]) -> list[str]:
     corrected, published = figures(p)
     names = ["asr", "asr_net", *corrected, *published]
     truth = any(x["truth"] is not None for x in p["lines"])
-    head = ["attack", "severity", "n of planned", *(plain(words.title(n)) for n in names), "p, Holm"]
+    head = ["attack", "severity", "cases, of trials", *(plain(words.title(n)) for n in names), "p, Holm"]
     rows = []
     for x in p["lines"]:
         n = x["figures"]["asr"]["n"]
@@ -102,7 +114,7 @@ def _panel(p: dict[str, Any]) -> list[str]:
         row = [
             code(x["attack"], 60),
             "control" if x["control"] else plain(x["severity"]),
-            f"{n} of {x['counts']['planned']}",
+            f"{n}, of {x['counts']['planned']}",
         ]
         row += [*(_cell(x["figures"].get(name), name) for name in names), p_holm]
         if truth:

@@ -26,11 +26,11 @@ def bar(
         return _svg(width, height, "undefined", '<text x="2" y="14" class="dim">undefined</text>')
 
     def x(value: float) -> float:
-        return round(2 + (width - 4) * (min(max(value, low), high) - low) / (high - low), 1)
+        return round(6 + (width - 12) * (min(max(value, low), high) - low) / (high - low), 1)
 
     zero, at = x(max(low, 0.0)), x(e["value"])
     left, span = min(zero, at), abs(at - zero)
-    body = f'<rect x="2" y="9" width="{width - 4}" height="2" class="rail"/>'
+    body = f'<rect x="6" y="9" width="{width - 12}" height="2" class="rail"/>'
     body += f'<rect x="{left}" y="5" width="{span:.1f}" height="10" rx="2" class="fill"/>'
     if null is not None and null["value"] is not None:
         body += f'<path d="M{x(null["value"])} 1V19" class="null"/>'

@@ -24,6 +24,13 @@ DEFINITIONS: dict[str, tuple[str, str, str, str]] = {
         "-100 to +100 percentage points",
         "lower",
     ),
+    "asr_seeds": (
+        "Over seeds",
+        "Mean of attack success over distinct seeds with its t interval; it stands beside the interval over cases and is"
+        " never merged with it.",
+        "0 to 100 %",
+        "lower",
+    ),
     "asr_worst_case": (
         "Worst case",
         "Attack success with every unread, refused, truncated, blocked or failed attacked verdict counted for the"
@@ -155,7 +162,7 @@ METHODS = (
     " The interval is Wilson's at the effective sample size of the cluster bootstrap, so that one row per case gives"
     " Wilson's interval exactly. Level 95 %.",
     "Means and differences that are not rates: 2,000 seeded resamples of whole cases, percentile bounds widened for"
-    " small samples.",
+    " small samples; from 1,000 cases on, the normal limit of that resampling.",
     "A rate of 0 or 1, or figures without any variation, still get an interval: the share of cases that could differ is"
     " bounded by Wilson's limit for 0 events among that many cases. No interval has zero width by default.",
     "Every trial is compared with the clean baseline of its own case, judge and order. The identity control repeats the"
@@ -200,12 +207,17 @@ def percent(x: float) -> str:
     return f"{y:.1f}" if abs(y) < 9.95 and abs(y - round(y)) > 0.05 else f"{y:.0f}"
 
 
+def signed(x: float) -> str:
+    """A whole number with its sign; 0 has none."""
+    return f"{x:+.0f}" if abs(x) >= 0.5 else "0"
+
+
 def number(x: float, name: str = "") -> str:
     """A figure in the unit that its definition has: percent for rates, else two decimals."""
     if name in RATES:
         return f"{percent(x)} %"
     if name in POINTS:
-        return f"{100 * x:+.0f} points"
+        return f"{signed(100 * x)} points"
     return f"{x:.2f}" if name == "mean_unit" else f"{x:+.2f}"
 
 
@@ -223,7 +235,7 @@ def interval(e: Estimate | Fact | None, name: str = "") -> str:
     if name in RATES:
         return f"{percent(low)} to {percent(high)} %"
     if name in POINTS:
-        return f"{100 * low:+.0f} to {100 * high:+.0f}"
+        return f"{signed(100 * low)} to {signed(100 * high)}"
     return f"{number(low, name)} to {number(high, name)}"
 
 
