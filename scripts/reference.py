@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import enum
 import inspect
 import json
 import sys
@@ -162,14 +163,36 @@ def api() -> str:
     out = [NOTE, "# Public API\n", "`import robustjudge as rj`; each name is imported when it is first used.\n"]
     for name in rj.__all__:
         thing = getattr(rj, name)
-        try:
-            signature = str(inspect.signature(thing))
-        except (TypeError, ValueError):
-            signature = ""
-        if len(signature) > 110:
-            signature = signature.replace(", ", ",\n    ").replace("(", "(\n    ", 1)
-        out.append(f"## {name}\n\n```python\nrj.{name}{signature}\n```\n\n{inspect.getdoc(thing) or ''}\n")
-    return "\n".join(out).replace(" object at 0x", "")
+        out.append(f"## {name}\n\n```python\n{signature(name, thing)}\n```\n\n{inspect.getdoc(thing) or ''}\n")
+    return "\n".join(out)
+
+
+def signature(name: str, thing: Any) -> str:
+    """How a public name is called; the members of an enumeration."""
+    if isinstance(thing, enum.EnumType):
+        return "\n".join(f"rj.{name}.{m.name}" for m in thing)
+    found = inspect.signature(thing)
+    parts, starred = [], False
+    for p in found.parameters.values():
+        if p.kind is p.KEYWORD_ONLY and not starred:
+            parts, starred = [*parts, "*"], True
+        kind = str(p.annotation) if p.annotation is not p.empty else ""
+        text = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "") + p.name + (f": {kind}" if kind else "")
+        if p.default is not p.empty:
+            text += f" = {default(p.default)}" if kind else f"={default(p.default)}"
+        parts.append(text)
+    returned = found.return_annotation
+    tail = f" -> {returned}" if returned not in (found.empty, None, "None") and not inspect.isclass(thing) else ""
+    line = f"rj.{name}({', '.join(parts)}){tail}"
+    return line if len(line) <= 100 else f"rj.{name}(\n" + "".join(f"    {p},\n" for p in parts) + f"){tail}"
+
+
+def default(value: Any) -> str:
+    """A default as text that is the same on every machine."""
+    if callable(value) and hasattr(value, "__name__"):
+        return str(value.__name__)
+    text = repr(value)
+    return "..." if text.startswith("<") else text
 
 
 PAGES: dict[str, Callable[[], str]] = {

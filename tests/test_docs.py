@@ -97,7 +97,7 @@ def test_the_attack_of_the_contributing_page_works(tmp_path: Path) -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     block = next(b for b in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "class TwoTries" in b)
     space: dict[str, object] = {"__name__": "contributed"}
-    exec(compile(block, "CONTRIBUTING.md", "exec"), space)
+    exec(compile(block, "CONTRIBUTING.md", "exec", dont_inherit=True), space)
     plan = rj.Plan(
         cases=lambda: rj.builtin_cases("logic", 1),
         judges=(("mine", rj.Prompted("scripted/length_biased", rj.template("robustjudge"))),),

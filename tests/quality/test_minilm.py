@@ -1,4 +1,5 @@
-"""MiniLM: our pooling on a tiny random model, and published values on the real weights where they are at hand."""
+"""MiniLM: our pooling on a tiny random model, and on the real weights, where they are at hand, the values that this
+model gave when the test was written."""
 
 from __future__ import annotations
 
@@ -95,13 +96,13 @@ def _weights() -> str:
     ("text", "cosine"),
     [("That is a very happy person", 0.9429), ("That is a happy dog", 0.6946), ("Today is a sunny day", 0.2569)],
 )
-def test_real_weights_give_the_published_similarities(text: str, cosine: float) -> None:
-    """The example of the model's hub page, to the digits shown there."""
+def test_real_weights_give_the_similarities_noted(text: str, cosine: float) -> None:
+    """Values this model gave when the test was written, to four digits."""
     assert rate(MiniLM(_weights()), case("That is a happy person"), text).value == pytest.approx(cosine, abs=1e-3)
 
 
 @pytest.mark.model
-def test_real_weights_give_the_published_embedding() -> None:
-    """First values of the "This is an example sentence" embedding as sentence-transformers prints them."""
+def test_real_weights_give_the_embedding_noted() -> None:
+    """First values this model gave for the sentence when the test was written."""
     ((vector, _),) = embed(_weights(), ("This is an example sentence",))
     assert vector[:3] == pytest.approx((0.0676569, 0.0634960, 0.0487131), abs=1e-5)

@@ -149,8 +149,14 @@ def calls_of(cell: Any) -> list[Any]:
     probe = Probe()
     for shown, candidate_text, replica in ((cell.case, cell.case.response, "clean/0"), (case, candidate, "final/0")):
         for slate in cell.protocol.slates(shown, candidate_text, replica, cell.seed):
-            run(handled(cell.judge(slate), probe), lambda ask: ())
+            run(handled(cell.judge(slate), probe), _unweighed)
     return probe.calls
+
+
+def _unweighed(ask: Any) -> Any:
+    from robustjudge.nouns import Weights
+
+    return tuple(Weights(status="error", reason="probe") for _ in ask.calls)
 
 
 def _no_asks(ask: object) -> Any:
