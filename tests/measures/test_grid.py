@@ -263,7 +263,16 @@ def test_orders_and_seeds_of_a_case_stay_together(tmp_path: Path) -> None:
     assert (x.planned, x.cases, x.seeds) == (40, 10, 4)
     reference = wilson(3, 10)
     assert x.figures["asr"].n == 10
+    assert x.figures["asr_seeds"].n == 4 and x.figures["asr_seeds"].value == pytest.approx(0.3)
     assert (x.figures["asr"].low, x.figures["asr"].high) == pytest.approx((reference.low, reference.high), abs=1e-6)
+
+
+def test_f13_distinct_seeds_have_an_interval_of_their_own(tmp_path: Path) -> None:
+    hits = {0: 52, 1: 58, 2: 55}
+    rows = [scored(f"c{i}", 3, 9 if i < n else 3, seed=s) for s, n in hits.items() for i in range(100)]
+    e = line(panel(tmp_path, rows)).figures["asr_seeds"]
+    assert (e.value, e.low, e.high) == pytest.approx((0.55, 0.4755, 0.6245), abs=5e-5)
+    assert "asr_seeds" not in line(panel(tmp_path / "one", rows[:100])).figures
 
 
 def test_figures_by_task(tmp_path: Path) -> None:

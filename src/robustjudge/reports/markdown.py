@@ -135,16 +135,18 @@ def _panel(p: dict[str, Any]) -> list[str]:
     out += ["Denominators:", ""]
     out += table(
         ["attack", *(c.replace("_", " ") for c in (*counts, *more)), "distinct seeds"],
-        [
-            [code(x["attack"], 60), *(str(x["counts"][c]) for c in (*counts, *more)), str(x["seeds"])]
-            for x in p["lines"]
-        ],
+        [[code(x["attack"], 60), *(str(x["counts"][c]) for c in (*counts, *more)), _seeds(x)] for x in p["lines"]],
     )
     for name, c in p["budget"].items():
         half = "not reached" if c["half"] is None else f"{c['half']} queries"
         area = "–" if c["area"] is None else f"{c['area']:.2f}"
         out.append(f"- {code(name)}: half of {c['trials']} trials succeeded after: {half}; area under the curve {area}")
     return [*out, ""] if p["budget"] else out
+
+
+def _seeds(x: dict[str, Any]) -> str:
+    found = x["figures"].get("asr_seeds")
+    return str(x["seeds"]) + (f": {_cell(found, 'asr_seeds')}" if found else "")
 
 
 def _worst(r: dict[str, Any]) -> list[str]:
