@@ -23,6 +23,7 @@ from robustjudge.attacks.text import TextAttack
 from robustjudge.datasets.builtin_cases import builtin
 from robustjudge.datasets.hard_benign import hard_benign
 from robustjudge.defenses.classifier import BUCKETS, Weights, features, normal, score, windows
+from robustjudge.defenses.perplexity import sentences
 from robustjudge.nouns import Case
 
 TARGET = Path(__file__).parents[1] / "src" / "robustjudge" / "defenses" / "data" / "classifier.json"
@@ -100,7 +101,8 @@ def auroc(negative: list[float], positive: list[float]) -> float:
 
 
 def main() -> None:
-    good = [w for t in honest() for w in windows(normal(t))]
+    short = {s.strip() for t in honest() for s in sentences(t) if s.strip()}  # an answer may be a single sentence
+    good = [w for t in (*honest(), *sorted(short)) for w in windows(normal(t))]
     bad = [w for t in payloads(TRAINED, "train") for w in windows(normal(t))]
     intercept, weights = fit(matrix(good + bad), np.array([0] * len(good) + [1] * len(bad)))
     scale = float(np.abs(weights).max()) / 127

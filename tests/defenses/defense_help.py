@@ -19,6 +19,14 @@ JUDGE = Prompted("scripted/judge", template("vanilla").plain())
 """A prompt without fences of its own, so that what a defense adds is all there is."""
 
 
+class Rule(Scripted):
+    """Base of scripted judges that live in a test: named by their class, not registered."""
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return type(self).__name__.lower()
+
+
 def finished(coroutine: Any) -> Any:
     """The value of a coroutine that never waits (scripted models)."""
     try:
