@@ -279,6 +279,35 @@ def _row(landed: Landed, cell: Cell, reader: str, store: str) -> Row:
         return error_row(cell, landed.job.key, landed.trace, reader, "".join(traceback.format_exception(fault)))
 
 
+async def flown(make: Callable[[], Coroutine[Any, Any, T]], models: Iterable[str], options: Options) -> T:
+    """The result of any steps (a prompt search, say), answered with ledger, caps and limits but without a run folder.
+
+    ``models`` are those that the steps may call; one that lacks a key is refused before anything is sent.
+    """
+    from robustjudge.models.prices import table as price_table
+
+    opened = lru_cache(maxsize=None)(_opener(options))
+    if options.mode != "replay-only":
+        _ready(map(opened, models), options.services.values())
+    box: list[Landed] = []
+    async with AsyncExitStack() as last:
+        writer = Writer()
+        last.callback(writer.close)
+        ledger = Ledger(writer, options.ledger, options.mode)
+        last.callback(ledger.close)
+        caps = Caps(options.max_calls, options.max_cost, price_table().highest)
+        backend = Backend(
+            opened, ledger, services=options.services, rate=rater(), caps=caps, listener=options.listener
+        )
+        last.push_async_callback(backend.close)
+        driver = AsyncDriver(backend, box.append, window=1, listener=options.listener)
+        await driver.run(iter([Job(options.slug, make)]))
+    if box[0].error is not None:
+        raise box[0].error
+    result: T = box[0].result
+    return result
+
+
 def models_of_plan(plan: Plan) -> tuple[str, ...]:
     """Every model that a plan may call: of judges, defenses, surrogates and attackers, without repeats."""
     judges = [j for _, j in plan.judges]

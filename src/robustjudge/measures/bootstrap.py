@@ -220,6 +220,12 @@ def _chunks(draws: int, width: int) -> Iterator[tuple[int, int]]:
         yield start, min(draws, start + step)
 
 
+def small_sample_tail(g: int, level: float = LEVEL) -> tuple[float, float]:
+    """The two quantiles of bootstrap replicas that widen a percentile interval for ``g >= 2`` clusters."""
+    tail = float(special.ndtr(-sqrt(g / (g - 1)) * special.stdtrit(g - 1, 0.5 + level / 2)))
+    return tail, 1 - tail
+
+
 def _from_replicas(
     value: float,
     replicas: Floats,
@@ -235,8 +241,7 @@ def _from_replicas(
             return Estimate(value, None, None, g, method, "no variation between clusters and no known range", flags)
         low, high = _boundary(value, span, g, z_of(level))
         return bounded(value, low, high, g, method, span=span, flags=flags)
-    tail = float(special.ndtr(-sqrt(g / (g - 1)) * special.stdtrit(g - 1, 0.5 + level / 2)))
-    low, high = np.quantile(replicas, (tail, 1 - tail))
+    low, high = np.quantile(replicas, small_sample_tail(g, level))
     lo, hi = span or (-np.inf, np.inf)
     return bounded(value, float(low), float(high), g, method, span=(lo, hi), flags=flags)
 

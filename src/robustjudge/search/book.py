@@ -25,7 +25,7 @@ class Result:
 
     ``right``: share of cases where the clean judge preferred the reference in every order.  ``won``: share of orders
     that the attacked text won.  ``published``: share that did not go to the reference (P-ASR).  ``read`` of ``asked``
-    verdicts were read.
+    verdicts were read.  ``steady``: share of cases whose clean verdict names one candidate in both orders.
     """
 
     item: str
@@ -35,6 +35,7 @@ class Result:
     published: float
     read: int
     asked: int
+    steady: float = 1.0
 
 
 Evaluate = Callable[[Config, Sequence[Pair]], Steps[tuple[Result, ...]]]

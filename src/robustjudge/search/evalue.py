@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
 from math import exp, log
 
 BETS = 20
@@ -18,13 +20,15 @@ def log_e(differences: Iterable[float], at_most: float = 0.0) -> float:
     1 and ``at_most`` 0 it is the one-sided sequential McNemar test.
     """
     scale = 1.0 + at_most
-    wealth = [0.0] * BETS
-    for d in differences:
-        x = (d - at_most) / scale
-        if x:
-            for j in range(BETS):
-                wealth[j] += log(max(1.0 + (j + 0.5) / BETS * x, 1e-12))
-    return log_mean(wealth)
+    counts = Counter((d - at_most) / scale for d in differences)  # the order of the items does not change the product
+    rows = [(n, _stakes(x)) for x, n in counts.items() if x]
+    return log_mean(sum(n * row[j] for n, row in rows) for j in range(BETS))
+
+
+@lru_cache(maxsize=4096)
+def _stakes(x: float) -> tuple[float, ...]:
+    """Log growth of each bettor on one item."""
+    return tuple(log(max(1.0 + (j + 0.5) / BETS * x, 1e-12)) for j in range(BETS))
 
 
 def log_mean(logs: Iterable[float]) -> float:

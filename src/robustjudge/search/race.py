@@ -117,8 +117,8 @@ class Race:
     ``budget``: judge calls, never exceeded; confirmation and test are set aside first.  ``alpha`` bounds the chance of
     calling a worse (or equal) prompt an improvement.  ``delta``: clean accuracy that may be lost; ``parse``: share of
     verdicts that must be read.  ``objective``: the worst family's win rate, or the mean of the worse half (``cvar``).
-    A race also ends when no other prompt can be better by ``indifference``.  ``rounds`` of co-training add the
-    survivor's worst spare attack to the training families.
+    A race also ends when no other prompt can be better by ``indifference``.  ``rounds`` of co-training each add the
+    worst spare attack on the prompt so far to the training families and race again.
     """
 
     budget: int
@@ -139,7 +139,8 @@ class Race:
         """Race, confirm, co-train, test once.  Raises :class:`PlanError` when the budget cannot hold a race at all."""
         book = Book(problem.evaluate, problem.cost, None, problem.cases)
         start, families = problem.candidates[0], problem.families
-        looks = max(1, self.rounds)
+        looks = self.rounds + 1
+        self.check(problem)
         book.budget = self.budget - self.reserve(problem)
         order = Random(f"race {self.seed}").sample(problem.train, len(problem.train))
         alive = self.affordable(problem, order, book.budget)
@@ -153,15 +154,12 @@ class Race:
             book.budget = self.budget - self.reserve(problem, turn + 1)
             check = await self.confirm(problem, book, start, picked, families, log(looks / self.alpha))
             checks.append(check)
-            answer = picked if check.kept else start
-            if turn == looks - 1 or not check.kept or not self.rounds:
-                break
-            new = await self.weakness(problem, book, picked, order, families)
+            answer = picked if check.kept else answer
+            new = await self.weakness(problem, book, answer, order, families) if turn < self.rounds else None
             if new is None:
                 break
             found.append(new)
             families = (*families, new)
-            alive = self.neighbours(problem, picked)
         book.budget = self.budget
         finals = dict.fromkeys((start, answer, picked))
         await book.fill(finals, problem.test, problem.tested)
@@ -183,13 +181,24 @@ class Race:
             tuple(found),
         )
 
+    def check(self, problem: Problem) -> None:
+        """Raise :class:`PlanError` where not even a perfect prompt could be confirmed, or the budget holds no race."""
+        needed = log((self.rounds + 1) / self.alpha)
+        if log_e([1.0] * len(problem.validation)) < needed:
+            least = next(n for n in range(1, 1000) if log_e([1.0] * n) >= needed)
+            raise PlanError(
+                f"{len(problem.validation)} validation items cannot confirm any improvement at alpha {self.alpha:g}"
+                f" with {self.rounds} rounds of co-training; {least} are the least: load more cases"
+            )
+        self.affordable(problem, problem.train, self.budget - self.reserve(problem))
+
     # ------------------------------------------------------------------ budget
 
     def reserve(self, problem: Problem, turn: int = 0) -> int:
         """Calls set aside, from round ``turn`` on, for the confirmations and the test."""
         known = len(problem.families)
         confirms = sum(
-            2 * problem.per_item(("",) * (known + i), problem.validation) for i in range(turn, max(1, self.rounds))
+            2 * problem.per_item(("",) * (known + i), problem.validation) for i in range(turn, self.rounds + 1)
         )
         return confirms + 3 * problem.per_item(problem.tested, problem.test)
 
@@ -210,11 +219,6 @@ class Race:
         rest = [c for c in others if _far(c, start) > 1]
         Random(f"sample {self.seed}").shuffle(rest)
         return (start, *(*near, *rest)[: room - 1])
-
-    def neighbours(self, problem: Problem, config: Config) -> tuple[Config, ...]:
-        """The start, the survivor and what differs from it in one component: who races again after co-training."""
-        near = [c for c in problem.candidates if _far(c, config) <= 1]
-        return tuple(dict.fromkeys((problem.candidates[0], config, *near)))
 
     # ------------------------------------------------------------------ racing
 

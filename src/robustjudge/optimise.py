@@ -1,0 +1,275 @@
+"""The prompt optimiser with a real judge: items split by cluster, trials as evaluations, a prompt file, a diff, evidence."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from robustjudge.attacks.base import Attack
+from robustjudge.datasets.split import Split
+from robustjudge.errors import DataError, PlanError
+from robustjudge.execution import Options, flown, in_loop
+from robustjudge.judges import Prompted
+from robustjudge.nouns import Case
+from robustjudge.plan import bind, target_of
+from robustjudge.protocols import Pairwise
+from robustjudge.search import Answer, Ascent, Book, CoordinateAscent, Grid, Problem, Race, Result
+from robustjudge.search.book import Config, Pair
+from robustjudge.steps import together
+from robustjudge.trial import Cell, trial
+
+PROTOCOL = "pairwise"
+"""What is optimised: the response under attack against the reference, in both orders."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What to optimise, and on what.
+
+    ``judge`` gives model and sampling; its prompt is replaced.  Families map a name to an attack: trained on, met in
+    the test alone, and spare ones for co-training.  ``tokens``: the longest prompt text allowed (tokenizer-free count).
+    """
+
+    judge: Prompted
+    grid: Grid
+    cases: tuple[Case, ...]
+    families: Mapping[str, Attack]
+    held_out: Mapping[str, Attack] = field(default_factory=dict)
+    spare: Mapping[str, Attack] = field(default_factory=dict)
+    split: Split = Split(0.4, 0.3, 0.3)
+    tokens: int | None = None
+
+
+@dataclass(frozen=True)
+class Optimised:
+    """What the optimiser gives back; ``published`` is Algorithm 1 on the same items with its observations, if it ran."""
+
+    grid: Grid
+    answer: Answer
+    published: Published | None
+    notes: tuple[str, ...]
+
+    @property
+    def status(self) -> str:
+        """``improved`` or ``no_improvement``."""
+        return self.answer.status
+
+    @property
+    def prompt(self) -> str:
+        """The prompt file: TOML in parts; the start's own when there was no improvement."""
+        return self.grid.toml(self.answer.config)
+
+    @property
+    def diff(self) -> str:
+        """A unified diff from the start prompt; empty when nothing changed."""
+        return unified(self.grid, self.answer.config)
+
+
+@dataclass(frozen=True)
+class Published:
+    """Algorithm 1's result, and what it showed on the items that picked it and on the test items."""
+
+    ascent: Ascent
+    family: str
+    train: tuple[Result, ...]
+    test: tuple[Result, ...]
+    calls: int
+
+
+def unified(grid: Grid, config: Config) -> str:
+    """A unified diff from the start prompt to another one."""
+    before, after = (grid.toml(c).splitlines(keepends=True) for c in (grid.start, config))
+    return "".join(difflib.unified_diff(before, after, "start.toml", "optimised.toml"))
+
+
+def optimise(
+    task: Task, race: Race, options: Options | None = None, published: CoordinateAscent | None = None
+) -> Optimised:
+    """Search, confirm and test.  Illegal options, too few items and budgets too small are refused before any call."""
+    options = options or Options()
+    candidates, notes = _candidates(task)
+    items, problem = _problem(task, candidates, race.seed)
+    race.check(problem)
+    with TemporaryDirectory() as spare:  # a search asks for many things twice: without a ledger it would pay twice
+        kept = options if options.ledger is not None else replace(options, ledger=Path(spare) / "ledger.sqlite")
+        total = 2 * race.budget if published else race.budget
+        capped = replace(
+            kept, mode="live" if kept.mode == "off" else kept.mode, max_calls=min(total, kept.max_calls or total)
+        )
+
+        async def steps() -> tuple[Answer, Published | None]:
+            answer = await race(problem)
+            baseline = await _published(task, problem, published, race, items) if published else None
+            return answer, baseline
+
+        answer, baseline = in_loop(lambda: flown(steps, (task.judge.model,), capped))
+    return Optimised(task.grid, answer, baseline, notes)
+
+
+# --------------------------------------------------------------------------- items and candidates
+
+
+def _candidates(task: Task) -> tuple[tuple[Config, ...], tuple[str, ...]]:
+    task.grid.check(PROTOCOL)
+    found = tuple(task.grid.configs())
+    notes = []
+    if len(found) < task.grid.size:
+        notes.append(f"the grid holds {task.grid.size:,} prompts: a seeded sample of {len(found):,} took part")
+    if task.tokens is not None:
+        start = task.grid.start
+        short = tuple(c for c in found if c == start or task.grid.tokens(c, PROTOCOL) <= task.tokens)
+        if len(short) < len(found):
+            notes.append(f"{len(found) - len(short):,} prompts are longer than {task.tokens} tokens and were left out")
+        found = short
+    return found, tuple(notes)
+
+
+def _problem(task: Task, candidates: tuple[Config, ...], seed: int) -> tuple[Mapping[str, tuple[Case, ...]], Problem]:
+    cases = [c for c in task.cases if c.references and c.reference != c.response]
+    if not cases:
+        raise DataError("no case has a reference to compare with, which pairwise judging needs")
+    held = _direction(cases, seed)
+    parts = task.split(c for c in cases if c.get("direction") != held or not held)
+    items: dict[str, tuple[Case, ...]] = {}
+    for case in cases:
+        name = case.cluster or case.id
+        items[name] = (*items.get(name, ()), case)
+
+    def names(of: Iterable[Case]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(c.cluster or c.id for c in of))
+
+    test = (*parts.test, *(c for c in cases if held and c.get("direction") == held))
+    attacks = {**task.families, **task.spare, **task.held_out}
+    evaluate = _evaluation(task, items, attacks)
+    problem = Problem(
+        candidates,
+        evaluate,
+        names(parts.train),
+        names(parts.validation),
+        names(test),
+        tuple(task.families),
+        tuple(task.held_out),
+        tuple(n for n in task.spare if n not in task.families and n not in task.held_out),
+        2,
+        {name: len(group) for name, group in items.items()},
+    )
+    return items, problem
+
+
+def _direction(cases: Sequence[Case], seed: int) -> str:
+    """The translation direction that only the test meets, drawn by seed; none where there are fewer than three."""
+    known = sorted({c.get("direction") for c in cases} - {""})
+    alone = [d for d in known if not {c.cluster or c.id for c in cases if c.get("direction") == d}
+             & {c.cluster or c.id for c in cases if c.get("direction") != d}]  # fmt: skip
+    if len(known) < 3 or not alone or any(not c.get("direction") for c in cases):
+        return ""
+    return Random(f"direction {seed}").choice(alone)
+
+
+def _evaluation(task: Task, items: Mapping[str, tuple[Case, ...]], attacks: Mapping[str, Attack]) -> Any:
+    protocol = Pairwise()
+    bound: dict[tuple[Config, str, str], Attack] = {}
+
+    def cell(config: Config, judge: Prompted, case: Case, family: str) -> Cell:
+        key = (config, case.kind, family)
+        if key not in bound:
+            (bound[key],) = bind((attacks[family],), target_of(judge, protocol, case.kind))
+        return Cell(case, bound[key], judge, protocol, cleans=1, attack_name=family)
+
+    async def evaluate(config: Config, pairs: Sequence[Pair]) -> tuple[Result, ...]:
+        judge = replace(task.judge, template=task.grid.template(config))
+        cells = [(i, f, cell(config, judge, c, f)) for i, f in pairs for c in items[i]]
+        shown = await together(measured(c) for _, _, c in cells)
+        groups: dict[Pair, list[Result]] = {}
+        for (i, f, _), one in zip(cells, shown, strict=True):
+            groups.setdefault((i, f), []).append(one)
+        return tuple(_joined(pair, groups[pair]) for pair in pairs)
+
+    return evaluate
+
+
+async def measured(cell: Cell) -> Result:
+    """One trial as the search needs it."""
+    seen = await trial(cell)
+    clean = "".join(cell.protocol.outcome(s.verdict) for s in seen.clean)
+    attacked = "".join(cell.protocol.outcome(s.verdict) for s in seen.attacked)
+    n = max(1, len(attacked))
+    letters = clean + attacked
+    return Result(
+        cell.case.cluster or cell.case.id,
+        cell.attack_name,
+        float(set(clean) == {"L"}),
+        attacked.count("W") / n,
+        sum(x not in "Lb" for x in attacked) / n,
+        sum(x in "WLT" for x in letters),
+        len(letters),
+        float(len(set(clean)) == 1 and clean[0] in "WLT"),
+    )
+
+
+def _joined(pair: Pair, found: Sequence[Result]) -> Result:
+    n = len(found)
+
+    def mean(name: str) -> float:
+        return float(sum(getattr(r, name) for r in found)) / n
+
+    read, asked = sum(r.read for r in found), sum(r.asked for r in found)
+    return Result(*pair, mean("right"), mean("won"), mean("published"), read, asked, mean("steady"))
+
+
+# --------------------------------------------------------------------------- the baseline
+
+
+async def _published(
+    task: Task, problem: Problem, ascent: CoordinateAscent, race: Race, items: Mapping[str, tuple[Case, ...]]
+) -> Published:
+    """Algorithm 1 with its own objective (minus P-ASR under one attack), on as many training items as the same budget
+    of judge calls allows."""
+    family = next(iter(task.families))
+    most = ascent.sweeps * sum(task.grid.sizes) + 1
+    rest = race.budget - problem.per_item(problem.tested, problem.test)
+    size = rest // (most * problem.per_item((family,), problem.train[:1]))
+    if size < 1:
+        raise PlanError(
+            f"Algorithm 1 needs {most} evaluations; a budget of {race.budget} calls does not hold them for one item"
+        )
+    used = problem.train[:size]
+    book = Book(problem.evaluate, problem.cost, race.budget, problem.cases)
+
+    async def value(config: Config) -> float:
+        await book.fill((config,), used, (family,))
+        column = book.column(config, used, (family,), "published")
+        return -sum(column) / len(column)
+
+    done = await ascent(task.grid.start, task.grid.sizes, value)
+    await book.fill((done.config,), problem.test, problem.tested)
+    return Published(
+        done,
+        family,
+        book.results(done.config, used, (family,)),
+        book.results(done.config, problem.test, problem.tested),
+        book.spent,
+    )
+
+
+def write(found: Optimised, folder: Path, header: Mapping[str, Any]) -> dict[str, Path]:
+    """Write ``prompt.toml``, ``prompt.diff``, ``evidence.json`` and ``evidence.md`` into ``folder``; their paths."""
+    from robustjudge.optimise_evidence import evidence, markdown
+
+    told = {**header, **evidence(found)}
+    texts = {
+        "prompt.toml": found.prompt,
+        "prompt.diff": found.diff,
+        "evidence.json": json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False) + "\n",
+        "evidence.md": markdown(told),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        (folder / name).write_text(text, "utf-8")
+    return {name: folder / name for name in texts}
