@@ -185,9 +185,8 @@ def main() -> None:
         done = subprocess.run([sys.executable, __file__, "--child", name], check=True, capture_output=True, text=True)
         found = json.loads(done.stdout)
         verdict = "within" if found["seconds"] < 60 and found["peak_mb"] < 1500 else "OUTSIDE"
-        print(
-            f"report: {found['seconds']} s ({found['cpu']} s of processor time), peak {found['peak_mb']} MB ({verdict} 60 s and 1,500 MB); bytes {found['files']}"
-        )
+        print(f"report: {found['seconds']} s ({found['cpu']} s of processor time), peak {found['peak_mb']} MB")
+        print(f"{verdict} 60 s and 1,500 MB; bytes {found['files']}")
 
 
 if __name__ == "__main__":

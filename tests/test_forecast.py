@@ -153,3 +153,17 @@ def test_words() -> None:
     told = words(forecast(plan_of("identity", "H1")))
     assert "exactly" in told and "n = 3" in told and "USD" in told
     assert [duration(x) for x in (0.1, 89, 91, 5400)] == ["1 s", "89 s", "2 min", "1.5 h"]
+
+
+def test_a_defense_of_the_prompt_is_counted_and_a_detector_is_bounded(tmp_path: Path) -> None:
+    from robustjudge.defenses.detector import LLMDetector
+    from robustjudge.defenses.sandwich import Sandwich
+
+    shields = (("none", None), ("sandwich", Sandwich()))
+    plan = plan_of("identity", "H1", defenses=shields, protocols=(Pairwise(),))
+    found = forecast(plan)
+    assert found.exact and found.sent == sent(plan, tmp_path / "a")
+    guarded = plan_of("identity", "H1", defenses=(("llm", LLMDetector("scripted/gameable")),), protocols=(Pairwise(),))
+    bound = forecast(guarded)
+    assert not bound.exact and {c.role for c in bound.calls} == {"judge", "detector"}
+    assert bound.at_most is not None and bound.at_most >= sent(guarded, tmp_path / "b") > 0
