@@ -4,6 +4,7 @@
 ``diff`` and ``reconcile`` read what others published.
 """
 
+from robustjudge.profile.apply import CorrectedLine, Range, attacked_range, correct_run
 from robustjudge.profile.compare import (
     Difference,
     Reconciled,
@@ -26,15 +27,19 @@ __all__ = [
     "Calibration",
     "CalibrationPolicy",
     "Check",
+    "CorrectedLine",
     "Difference",
     "Drawn",
     "JudgeProfile",
     "LabelRow",
+    "Range",
     "Reconciled",
     "Study",
     "Verification",
+    "attacked_range",
     "calibrate",
     "calibrate_judge",
+    "correct_run",
     "correct_with",
     "diff",
     "draw",

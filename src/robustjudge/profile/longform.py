@@ -25,7 +25,8 @@ KINDS = ("human", "judge", "adjudicated")
 @dataclass(frozen=True, slots=True)
 class LabelRow:
     """One label.  ``label`` is None where it is missing or the verdict was not ok; ``label_type`` is how the file
-    typed it (``text``, ``number``, ``boolean``), because "2" and 2 are not one label."""
+    typed it (``text``, ``number``, ``boolean``), because "2" and 2 are not one label.  ``score`` is a judge's
+    probability of the positive label, in [0, 1]."""
 
     line: int
     item_id: str
@@ -47,6 +48,7 @@ class LabelRow:
     seconds: float | None = None
     session: str = ""
     position: int | None = None
+    score: float | None = None
 
     @property
     def item(self) -> str:
@@ -212,6 +214,13 @@ def _stage(data: Mapping[str, Any], column: str) -> str:
     return stage
 
 
+def _score(data: Mapping[str, Any], column: str) -> float:
+    value = _number(data, column)
+    if value is None or not 0 <= value <= 1:
+        raise _Bad(column, f"{_text(data, column)!r} is not in [0, 1]")
+    return value
+
+
 def _probability(data: Mapping[str, Any], column: str) -> float:
     value = _number(data, column)
     if value is None or not 0 < value <= 1:
@@ -225,6 +234,7 @@ _READERS: dict[str, Callable[[Mapping[str, Any], str], Any]] = {
     "stage": _stage,
     "inclusion_prob": _probability,
     "seconds": _number,
+    "score": _score,
 }
 
 

@@ -36,6 +36,8 @@ def page(profile: JudgeProfile) -> str:
         main=[(label, _Dotted(body[k])) for k, label in _NAMES.items() if body[k]["method"] != "none"],
         rates=_rows(body["rates"]),
         worst=_rows(body["rates_unread_as_error"]),
+        scored=_scored(body["calibration_map"]),
+        under=[(k, _rows({n: e for n, e in v.items() if n != "n"})) for k, v in sorted(body["under_attack"].items())],
         unread=sorted((body["confusion"].get("unread") or {}).items()),
     )
     return text.lstrip()
@@ -50,6 +52,14 @@ class _Dotted(dict[str, Any]):
     def __getattr__(self, key: str) -> Any:
         value = self[key]
         return _Dotted(value) if isinstance(value, dict) else value
+
+
+_SCORED = ("brier", "brier_after", "brier_skill", "log_loss", "auroc", "ece")
+
+
+def _scored(found: Mapping[str, Any] | None) -> list[tuple[str, _Dotted]]:
+    names = dict(zip(_SCORED, ("Brier score", "Brier score after the map", "Brier skill", "log loss", "AUROC", "ECE")))
+    return [(names[k], _Dotted(found[k])) for k in _SCORED if k in found] if found else []
 
 
 def _rows(figures: Mapping[str, Any]) -> list[tuple[str, _Dotted]]:

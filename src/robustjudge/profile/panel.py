@@ -35,6 +35,7 @@ class Table:
     adjudicated: dict[str, str] = field(default_factory=dict)
     verdicts: dict[str, str | None] = field(default_factory=dict)
     status: dict[str, str] = field(default_factory=dict)
+    scores: dict[str, float] = field(default_factory=dict)  # the judge's probability of the positive label
     items: dict[str, None] = field(default_factory=dict)
     stratum: dict[str, str] = field(default_factory=dict)
     probability: dict[str, float] = field(default_factory=dict)
@@ -60,7 +61,15 @@ class Table:
                 later.pop(item, None)
             for under in self.attacked.values():
                 under.pop(item, None)
-            for store in (self.adjudicated, self.verdicts, self.status, self.stratum, self.probability, self.cluster):
+            for store in (
+                self.adjudicated,
+                self.verdicts,
+                self.status,
+                self.scores,
+                self.stratum,
+                self.probability,
+                self.cluster,
+            ):
                 store.pop(item, None)
 
 
@@ -127,6 +136,8 @@ def _put(t: Table, row: LabelRow, judges: set[str]) -> None:
         elif row.repeat == 0 and item not in t.verdicts:
             t.verdicts[item] = row.label
             t.status[item] = row.status if row.label is not None or row.status != "ok" else "unparsed"
+            if row.score is not None:
+                t.scores[item] = row.score
     elif row.rater_kind == "adjudicated":
         if row.label is not None:
             t.adjudicated[item] = row.label

@@ -21,6 +21,7 @@ from robustjudge.nouns import Estimate
 from robustjudge.profile import build, checks, panel
 from robustjudge.profile.longform import BadLabel, LabelRow, file_sha256, read_labels
 from robustjudge.profile.package import Check, JudgeProfile, Outcome
+from robustjudge.profile.scores import score_calibration
 from robustjudge.spec import canonical
 
 
@@ -242,6 +243,7 @@ class _Run:
             alt_test=panel.alternative(t, s.alt_epsilon, "neg_rmse" if s.ordinal else "accuracy"),
             under_attack=panel.under_attack(t, reference, self.positive),
             labels_needed=build.needed(c, s.policy.half_width),
+            calibration_map=self._scores(),
             **self._statistics(c),
         )
         self.checks.extend((checks.polarity(c), checks.better_than_chance(c)))
@@ -259,6 +261,11 @@ class _Run:
             section["labels"] = list(labels)
             section["matrix"] = panel.matrix(self.table, self.reference, labels)
         return section
+
+    def _scores(self) -> dict[str, Any] | None:
+        scored = [i for i in self.reference if i in self.table.scores]
+        truth = [self.reference[i] == self.positive for i in scored]
+        return score_calibration(scored, truth, [self.table.scores[i] for i in scored])
 
     def _statistics(self, c: Confusion) -> dict[str, Any]:
         out = build.binary_statistics(c)

@@ -1,0 +1,180 @@
+"""Frozen anchors judged again: did the judge move, or the system behind the live rate?"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from robustjudge.errors import DataError
+from robustjudge.measures.drift import (
+    AnchorDrift,
+    Chart,
+    TwoWindows,
+    anchor_drift,
+    attribute,
+    cusum,
+    detectable_flips,
+    retest_excess,
+    two_windows,
+)
+from robustjudge.nouns import Estimate
+from robustjudge.profile import panel
+from robustjudge.profile.longform import LabelRow
+from robustjudge.spec import canonical, digest
+
+ALPHA = 0.01
+"""How unlikely a change must be before it counts as one."""
+
+
+@dataclass(frozen=True)
+class DriftReport:
+    """What two judgements of one anchor set say.  ``excess`` is the flip rate over the retest noise of the same run
+    (undefined without repeats); ``chart`` follows the error counts of all runs so far."""
+
+    same: bool
+    anchors: AnchorDrift | None
+    unread: int
+    excess: Estimate
+    live: TwoWindows | None
+    chart: Chart | None
+    verdict: str
+    judge_moved: bool
+
+    def lines(self) -> list[str]:
+        """The report in words."""
+        out = []
+        if self.anchors is not None:
+            a = self.anchors
+            out += [
+                f"anchors judged twice: {a.n} ({self.unread} left out, a verdict could not be read)",
+                f"flip rate: {_shown(a.flip_rate)}",
+                f"flips beyond retest noise: {_shown(self.excess)}",
+                f"kappa old-new: {_shown(a.kappa)}",
+                f"McNemar p: {a.mcnemar.exact_p:.3g}",
+                f"TPR change: {_shown(a.tpr_change)}",
+                f"FPR change: {_shown(a.fpr_change)}",
+            ]
+        if self.live is not None:
+            out.append(f"live rate change (new - old): {_shown(self.live.difference)}")
+        if self.chart is not None:
+            c = self.chart
+            alarm = f"ALARM at run {c.alarm + 1}" if c.alarm is not None else "in control"
+            out.append(
+                f"control chart over {len(c.values)} runs: {c.values[-1]:.2f}, limit {c.limit:.2f}: {alarm} ({c.method})"
+            )
+        return [*out, self.verdict]
+
+
+def _shown(e: Estimate) -> str:
+    if e.value is None:
+        return f"undefined ({e.reason})"
+    return f"{e.value:+.3f}" + (f" [{e.low:+.3f}, {e.high:+.3f}]" if e.low is not None and e.high is not None else "")
+
+
+def anchors_sha256(rows: Sequence[LabelRow]) -> str:
+    """Hash of an anchor set: which items, with which human labels.  Judge rows do not enter."""
+    people = sorted(
+        (r.item, r.rater_id, r.rater_kind, r.repeat, r.label or "") for r in rows if r.rater_kind != "judge"
+    )
+    return digest(canonical([list(map(str, p)) for p in people]))
+
+
+def drifted(
+    before: Sequence[LabelRow],
+    after: Sequence[LabelRow],
+    labels: tuple[str, str],
+    *,
+    live: tuple[tuple[int, int], tuple[int, int]] | None = None,
+    history: Path | None = None,
+    run_length: float = 370.0,
+) -> DriftReport:
+    """Compare two judgements of one anchor set; ``after`` may hold judge rows only (the people's labels are frozen).
+
+    ``live`` holds the judge-positive counts of live traffic then and now.  ``history`` is a JSONL file of error counts
+    to which this run is appended; with two or more runs it gives a one-sided CUSUM of rising errors.
+    """
+    positive, negative = labels
+    old, new = panel.collect(before), panel.collect(after)
+    same = not new.human or anchors_sha256(before) == anchors_sha256(after)
+    same = same and set(old.verdicts) == set(new.verdicts)
+    rates = two_windows(*live[1], *live[0]) if live is not None else None
+    rate_moved = rates is not None and rates.fisher_p is not None and rates.fisher_p < ALPHA
+    nothing = Estimate.undefined("not comparable", method="newcombe")
+    if not same:
+        return DriftReport(False, None, 0, nothing, rates, None, attribute(False, False, rate_moved), False)
+    truth, _, _ = panel.reference(old)
+    read = [i for i in truth if old.verdicts.get(i) is not None and new.verdicts.get(i) is not None]
+    if not read:
+        raise DataError("no anchor has a reference label and two readable verdicts")
+    was, now = [old.verdicts[i] for i in read], [new.verdicts[i] for i in read]
+    found = anchor_drift([truth[i] for i in read], was, now, positive, negative)
+    excess = _excess(after, read, sum(a != b for a, b in zip(was, now)))
+    moved = found.mcnemar.exact_p < ALPHA or (excess.low is not None and excess.low > 0)
+    errors = sum(truth[i] != new.verdicts[i] for i in read)
+    first = sum(truth[i] != old.verdicts[i] for i in read)
+    chart = _chart(history, anchors_sha256(before), first, errors, len(read), run_length)
+    moved = moved or (chart is not None and chart.alarm is not None)
+    told = attribute(True, moved, rate_moved, detectable_flips(len(read)))
+    return DriftReport(True, found, len(truth) - len(read), excess, rates, chart, told, moved)
+
+
+def _excess(after: Sequence[LabelRow], read: Sequence[str], flips: int) -> Estimate:
+    """Flips beyond what byte-identical repeats of the same run flip anyway."""
+    first = {r.item: r.label for r in after if r.rater_kind == "judge" and r.repeat == 0}
+    again = {r.item: r.label for r in after if r.rater_kind == "judge" and r.repeat == 1}
+    both = [i for i in read if first.get(i) is not None and again.get(i) is not None]
+    if not both:
+        return Estimate.undefined("no repeats in the new run: retest noise is unknown", method="newcombe")
+    return retest_excess(flips, len(read), sum(first[i] != again[i] for i in both), len(both))
+
+
+def _chart(path: Path | None, address: str, first: int, errors: int, n: int, run_length: float) -> Chart | None:
+    """Append this run's error count and chart all runs on the same anchors; the first judgement is the target."""
+    if path is None:
+        return None
+    runs: list[dict[str, Any]] = []
+    if path.is_file():
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+            try:
+                runs.append(json.loads(line))
+            except ValueError:
+                raise DataError(f"{path}, line {number}: not JSON") from None
+    runs.append({"anchors": address, "errors": errors, "n": n, "target": max(first, 0.5) / n})
+    with path.open("a", encoding="utf-8") as f:
+        f.write(json.dumps(runs[-1], sort_keys=True) + "\n")
+    mine = [r for r in runs if r.get("anchors") == address]
+    target = min(max(float(mine[0]["target"]), 1e-6), 1 - 1e-6)
+    return cusum([r["errors"] for r in mine], [r["n"] for r in mine], target, run_length)
+
+
+def judged_again(
+    before: Sequence[LabelRow], items: str, judge: Any, name: str, labels: tuple[str, str], options: Any
+) -> list[LabelRow]:
+    """Judge the anchors anew, twice each, so that the retest noise is measured in the same run; no reply stored by an
+    earlier run is reused."""
+    from dataclasses import replace
+
+    from robustjudge.datasets.registry import load
+    from robustjudge.profile.grading import judge_rows
+
+    wanted = {r.item_id: r.stratum for r in before if r.rater_kind == "judge"}
+    cases = [c for c in load(items) if c.id in wanted]
+    if lacking := sorted(set(wanted) - {c.id for c in cases}):
+        raise DataError(f"{items} lacks {len(lacking)} anchors, among them {', '.join(lacking[:5])}")
+    fresh = replace(options, ledger=None, mode="off")
+    return judge_rows(judge, cases, labels, labels[0], judge_id=name, options=fresh, repeats=2, known=wanted)
+
+
+def save_rows(rows: Sequence[LabelRow], path: Path) -> None:
+    """Write rows as a long-form CSV; :func:`read_labels` reads it back."""
+    names = [f.name for f in fields(LabelRow) if f.name not in ("line", "label_type")]
+    with path.open("w", newline="", encoding="utf-8") as f:
+        out = csv.writer(f)
+        out.writerow(names)
+        for row in rows:
+            values = asdict(row)
+            out.writerow(["" if values[n] is None else values[n] for n in names])

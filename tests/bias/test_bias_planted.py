@@ -1,0 +1,164 @@
+"""Planted biases of known size are recovered within their intervals; a judge without them gets "bounded by"."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from robustjudge.bias import BiasPolicy, Finding, Report, probe
+from robustjudge.datasets.builtin_cases import builtin
+from robustjudge.execution import Options
+from robustjudge.judges import Judge, Prompted
+from robustjudge.models import scripted
+from robustjudge.models.families import family_of
+from robustjudge.models.scripted.base import Scripted
+from robustjudge.nouns import Case
+from robustjudge.prompts.library import template
+from robustjudge.protocols import Pairwise, Pointwise, Protocol
+
+CASES = tuple(
+    Case(
+        f"c{i}",
+        f"Task {i}: why does it rain in valley {i}?",
+        f"Clouds of kind {i} cool down there. Water falls as rain. That is why it rains.",
+        (f"Moist air rises over hill {i} and cools. The vapour condenses, and drops fall as rain.",),
+    )
+    for i in range(64)
+)
+
+
+def run(
+    judge: Scripted,
+    tmp: Path,
+    names: tuple[str, ...] = ("padding", "markdown", "authority"),
+    protocols: tuple[Protocol, ...] = (Pairwise(), Pointwise()),
+    cases: tuple[Case, ...] = CASES,
+    policy: BiasPolicy = BiasPolicy(),
+    **more: Any,
+) -> Report:
+    name = "scripted/under_test"
+    held: tuple[tuple[str, Judge], ...] = (("j", Prompted(name, template("robustjudge"))),)
+    options = Options(root=tmp, ledger=None, mode="off", models={name: judge})
+    return probe(lambda: iter(cases), held, names=names, protocols=protocols, policy=policy, options=options, **more)
+
+
+def find(report: Report, name: str, protocol: str = "pointwise") -> Finding:
+    return next(f for f in report.findings if (f.name, f.protocol) == (name, protocol))
+
+
+def holds(f: Finding, true: float) -> bool:
+    e = f.effect
+    return e.low is not None and e.high is not None and e.low - 1e-9 <= true <= e.high + 1e-9
+
+
+def test_formatting_and_authority_bonus_are_recovered(tmp_path: Path) -> None:
+    judge = scripted.Biased(judge=scripted.Constant(value=4 / 9), markdown=2 / 9, authority=3 / 9)
+    report = run(judge, tmp_path)
+    marked, cited, padded = (find(report, n) for n in ("markdown", "authority", "padding"))
+    assert marked.decision == "biased" and holds(marked, 2 / 9), marked.effect
+    assert cited.decision == "biased" and holds(cited, 3 / 9), cited.effect
+    assert padded.decision == "bounded" and holds(padded, 0.0), padded.effect
+    assert marked.p_adjusted is not None and marked.p_adjusted < 0.01
+    assert holds(find(report, "markdown", "pairwise"), 0.5)  # a coin before, a win after
+    assert report.exit_code == 1 and "biased: outside" in marked.statement.lower()
+
+
+def test_length_slope_is_recovered(tmp_path: Path) -> None:
+    judge = scripted.Biased(judge=scripted.Constant(value=0.1), length=0.8)
+    padded = find(run(judge, tmp_path, ("padding",)), "padding")
+    added = 45  # words at least; rounding to a label moves it by half a label at most
+    assert padded.decision == "biased"
+    assert padded.effect.value is not None and padded.effect.value == pytest.approx(0.8 * added / 100, abs=0.12)
+
+
+def test_first_slot_preference_is_recovered(tmp_path: Path) -> None:
+    inner = scripted.perfect(CASES)
+    found = run(scripted.Biased(judge=inner, first=0.3), tmp_path, ("markdown",), (Pairwise(),))
+    position = find(found, "position", "pairwise")
+    assert holds(position, 0.3) and position.decision == "biased", position.effect
+    assert position.more["consistency"].low is not None and position.more["consistency"].low < 0.7
+    clean = find(run(inner, tmp_path / "clean", ("markdown",), (Pairwise(),)), "position", "pairwise")
+    assert clean.decision == "bounded" and clean.p == 1.0 and "bounded by" in clean.statement.lower()
+
+
+def test_near_tie_slot_preference_shows_on_identical_candidates(tmp_path: Path) -> None:
+    judge = scripted.Biased(judge=scripted.perfect(CASES), near_tie=0.05)
+    report = run(judge, tmp_path, ("markdown",), (Pairwise(),))
+    assert find(report, "position", "pairwise").effect.value == 0.0
+    same = find(report, "position_identical", "pairwise")
+    assert same.effect.value == 1.0 and same.decision == "biased"
+
+
+def test_leniency_shift_is_recovered(tmp_path: Path) -> None:
+    inner = scripted.perfect(CASES)
+    lenient = find(run(scripted.Biased(judge=inner, leniency=0.4), tmp_path, ("markdown",), (Pointwise(),)), "leniency")
+    assert lenient.effect.value == pytest.approx(0.5) and lenient.decision == "biased"  # every bad answer passes
+    fair = find(run(inner, tmp_path / "fair", ("markdown",), (Pointwise(),)), "leniency")
+    assert fair.effect.value == 0.0 and fair.decision == "bounded"
+    assert fair.more["youden_j"].value == 1.0
+
+
+def test_noise_alone_is_no_bias(tmp_path: Path) -> None:
+    judge = scripted.NoisyFlip(judge=scripted.perfect(CASES), rate=0.1)
+    report = run(judge, tmp_path, policy=BiasPolicy(band=0.2))
+    assert all(f.decision in ("bounded", "inconclusive") for f in report.findings if f.gating), [
+        (f.name, f.protocol, f.effect) for f in report.findings
+    ]
+    retest = find(report, "markdown").retest
+    assert retest.value is not None and 0.05 < retest.value < 0.35
+
+
+def test_constant_judge_is_degenerate_never_unbiased(tmp_path: Path) -> None:
+    report = run(scripted.Constant(), tmp_path, ("markdown",), (Pointwise(),))
+    assert {f.decision for f in report.findings} == {"degenerate"} and report.exit_code == 1
+    assert "no absence of bias" in report.findings[0].statement
+
+
+def test_unread_verdicts_are_counted_and_an_unequal_share_is_told(tmp_path: Path) -> None:
+    judge = scripted.BadParser(judge=scripted.perfect(CASES), rate=0.3)
+    report = run(judge, tmp_path, ("markdown",), (Pointwise(),))
+    f = find(report, "markdown")
+    assert f.coverage.value is not None and 0.3 < f.coverage.value < 0.7
+    assert f.worst.high is not None and f.effect.high is not None and f.worst.high > f.effect.high
+    silent = run(scripted.Refuser(rate=1.0), tmp_path / "none", ("markdown",), (Pointwise(),))
+    nothing = find(silent, "markdown")
+    assert nothing.effect.value is None and nothing.decision == "inconclusive" and silent.exit_code == 3
+
+
+def test_few_cases_decide_nothing(tmp_path: Path) -> None:
+    judge = scripted.Biased(judge=scripted.Constant(value=4 / 9), markdown=0.5)
+    report = run(judge, tmp_path, ("markdown",), (Pointwise(),), CASES[:20])
+    f = find(report, "markdown")
+    assert f.decision == "inconclusive" and "Not decided, fewer than 60 cases" in f.statement and f.needed == 60
+
+
+def test_own_family_bonus_is_recovered_at_equal_human_preference(tmp_path: Path) -> None:
+    cases = tuple(
+        replace(
+            c,
+            response=c.response + (" Certainly!" if i % 2 else ""),
+            references=(c.reference + ("" if i % 2 else " Certainly!"),),
+            meta=(
+                ("generator", "openai/gpt-4o" if i % 2 else "anthropic/claude-3-haiku"),
+                ("human_winner", "response" if i % 4 < 2 else "reference"),
+                ("reference_generator", "anthropic/claude-3-haiku" if i % 2 else "openai/gpt-4o"),
+            ),
+        )
+        for i, c in enumerate(CASES)
+    )
+    own = scripted.Biased(judge=scripted.Constant(), family=0.3, own=("Certainly!",))
+    family = family_of("openai/gpt-4o")
+    report = run(own, tmp_path, ("markdown",), (Pairwise(),), cases, families={"j": family})
+    f = find(report, "self_preference", "pairwise")
+    assert f.effect.value == 1.0 and f.decision == "biased"
+    assert f.more["picks_own"].value == 1.0
+
+
+def test_built_in_cases_serve(tmp_path: Path) -> None:
+    cases = tuple(builtin(limit=4))
+    report = run(scripted.perfect(cases), tmp_path, ("padding", "authority"), cases=cases)
+    assert {f.protocol for f in report.findings} == {"pairwise", "pointwise"}
+    assert all(f.decision == "inconclusive" or f.effect.n >= 60 for f in report.findings)
