@@ -114,10 +114,15 @@ def run(steps: Steps[T], answer: Callable[[Ask[Any]], Any]) -> T:
     """
 
     reply: Any = None
+    error: Exception | None = None
     try:
         while True:
-            ask = check_ask(steps.send(reply), steps)
-            reply = tuple(run(p, answer) for p in ask.parts) if isinstance(ask, Together) else answer(ask)
+            thing = steps.throw(error) if error is not None else steps.send(reply)
+            ask, error = check_ask(thing, steps), None
+            try:
+                reply = tuple([run(p, answer) for p in ask.parts]) if isinstance(ask, Together) else answer(ask)
+            except Exception as fault:  # thrown into the steps, as every driver does
+                error = fault
     except StopIteration as done:
         value: T = done.value
         return value
