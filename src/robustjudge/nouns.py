@@ -346,11 +346,15 @@ class Surprisal:
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """What an attacker learns about one candidate: ``worth`` in [0, 1] (log-odds for ODDS and LOSS asks)."""
+    """What an attacker learns about one candidate: ``worth`` in [0, 1] (log-odds for ODDS and LOSS asks).
+
+    ``parts`` are the sub-scores that the judge returned beside the score, mapped to [0, 1]; empty where it gives none.
+    """
 
     worth: float
     status: Status = "ok"
     rationale: str = ""
+    parts: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -298,7 +298,13 @@ class Oracle:
             worth = float(worth >= 1 - 1e-9)
         bad: list[Status] = [s.verdict.status for s in seen if s.verdict.status != "ok"]
         status: Status = bad[0] if bad and (threat.draws == 1 or len(bad) == len(seen)) else "ok"
-        return Feedback(worth, status, seen[0].verdict.rationale if threat.rationale else "")
+        whole = not threat.verdict_only and cell.attack.access != Access.VERDICT
+        return Feedback(
+            worth,
+            status,
+            seen[0].verdict.rationale if threat.rationale else "",
+            parts(seen[0].verdict) if whole else (),
+        )
 
     async def write(self, ask: Write, prompts: Sequence[Any]) -> tuple[Written, ...]:
         model = self.cell.threat.attacker
@@ -308,6 +314,14 @@ class Oracle:
         calls = [Call(model, p, sampling, f"write/{ask.seed}.{i}", "attacker") for i, p in enumerate(prompts)]
         replies = await Complete(tuple(calls))
         return tuple(Written(r.text, r.status, r.reason) for r in replies)
+
+
+def parts(verdict: Verdict) -> tuple[tuple[str, float], ...]:
+    """The sub-scores of a verdict as shares of its scale."""
+    if verdict.status != "ok" or verdict.range is None:
+        return ()
+    low, high = verdict.range
+    return tuple((name, (value - low) / (high - low)) for name, value in verdict.parts)
 
 
 # --------------------------------------------------------------------------- the trial

@@ -16,6 +16,7 @@ from robustjudge.attacks.plain import Empty, LongSuffix, OneWord, RepeatedList, 
 from robustjudge.attacks.plea import Plea
 from robustjudge.attacks.probes import ControlTokens, PlaceholderInjection, VerdictSpoof
 from robustjudge.attacks.replay import Replay as Replay
+from robustjudge.attacks.score_vector import ScoreVector
 from robustjudge.attacks.text import TextAttack
 from robustjudge.errors import ConfigError, UnknownName
 
@@ -71,8 +72,11 @@ def _text_maker(pack: str, placement: str = "") -> Callable[..., Attack]:
 
 
 def _long(target: Target, seed: int, quick: bool, variant: str = "") -> Attack:
-    length, _, kind = variant.partition("/")
-    return LongSuffix(int(length) if length else grid(quick)[-1], int(kind or 0))
+    length, kind, core, *_ = (*variant.split("/"), "", "", "")
+    if core not in ("", "search"):
+        raise UnknownName("core of E10", core, ("search",))
+    found = (ScoreVector.quick if quick else ScoreVector.reference)(seed=seed, target=target) if core else None
+    return LongSuffix(int(length) if length else grid(quick)[-1], int(kind or 0), found)
 
 
 def _control(cls: type[Neutral] | type[Shuffled] | type[RandomSuffix]) -> Callable[..., Attack]:
@@ -95,6 +99,9 @@ _PLAIN: Mapping[str, Callable[..., Attack]] = {
     "E6": lambda target, seed, quick, variant="": PlaceholderInjection(only=int(variant) if variant else None),
     "E7": lambda target, seed, quick, variant="": VerdictSpoof(variant or "all", seed=seed, target=target),
     "E10": _long,
+    "score_vector": lambda target, seed, quick: (ScoreVector.quick if quick else ScoreVector.reference)(
+        seed=seed, target=target
+    ),
     "E11": lambda target, seed, quick, variant="": ControlTokens(variant or "all", target=target),
     "composed": lambda target, seed, quick, variant="rationale+request+ignore+dictate": Composed(
         tuple(f for f in variant.split("+") if f != "nothing"), seed, target

@@ -139,7 +139,7 @@ class LongSuffix(Plugin):
 
     @property
     def name(self) -> str:
-        return f"E10/{self.length}/{self.filler}"
+        return f"E10/{self.length}/{self.filler}" + ("/search" if self.core else "")
 
     @property
     def access(self) -> Access:
