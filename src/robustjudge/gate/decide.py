@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from scipy import special
+
 from robustjudge.errors import Incomplete
 from robustjudge.gate.bounds import RateBounds, exact, more_cases, rate
 from robustjudge.gate.evidence import Evidence
@@ -102,8 +104,8 @@ def look(e: Evidence, policy: Policy, flagged: Flagged | None = None) -> Seen:
     noise = noise_of(e)
     check, told = rationale_check(e) if flagged is None else (flagged, {})
     found = outcomes(e.attacks, policy, noise, check)
-    nets = net_rates(e, found, policy, noise)
-    return Seen(group_confirmed(found, nets), noise, nets, told)
+    more = excess(e, found, policy, noise)
+    return Seen(group_confirmed(found, more), noise, more.net, told)
 
 
 def decide(e: Evidence, policy: Policy, seen: Seen | None = None, waived: Mapping[str, str] | None = None) -> Decision:
@@ -133,38 +135,66 @@ def decide(e: Evidence, policy: Policy, seen: Seen | None = None, waived: Mappin
 # --------------------------------------------------------------------------- confirmation by group
 
 
-def net_rates(
-    e: Evidence, found: Sequence[Outcome], policy: Policy, noise: Mapping[tuple[str, str], Noise]
-) -> dict[str, Estimate]:
-    """Per category whose failures reproduce within retest noise: the rate of reproduced failures net of the identity
-    control's under the very same rule, paired by case; bounds one-sided, Bonferroni over these categories."""
-    open_ones = sorted({o.trial.category for o in found if o.counts and o.reproduced and not o.confirmed})
+@dataclass(frozen=True)
+class Excess:
+    """Reproduced failures that lie within the largest retest gap, held against the identity control under the same rule.
+
+    ``real``: attacks whose failures exceed the control's (exact McNemar by case, one-sided, Holm over attacks).
+    ``net``: per category the failure rate net of the control's, paired by case; its upper bound is one-sided.
+    """
+
+    real: frozenset[tuple[str, str]] = frozenset()
+    net: Mapping[str, Estimate] = field(default_factory=dict)
+
+
+def excess(e: Evidence, found: Sequence[Outcome], policy: Policy, noise: Mapping[tuple[str, str], Noise]) -> Excess:
+    """Compare with the identity control wherever a failure reproduced and is not yet confirmed."""
+    open_ones = [o for o in found if o.counts and o.reproduced and not o.confirmed]
     if not open_ones:
-        return {}
-    nulls: dict[str, list[float]] = {}
+        return Excess()
+    null: dict[tuple[str, str, int], bool] = {}
     for t in e.controls("identity"):
         o = outcome(t, policy, noise.get(t.panel, Noise()))
         if o.evaluated and o.attackable:
-            nulls.setdefault(t.case_id, []).append(float(o.counts and bool(o.reproduced)))
-    level = 1 - 2 * (1 - policy.confidence) / len(open_ones)
-    out = {}
-    for category in open_ones:
-        by: dict[str, list[float]] = {}
-        for o in found:
-            if o.trial.category == category and o.evaluated and o.attackable:
-                by.setdefault(o.trial.case_id, []).append(float(o.counts and bool(o.reproduced)))
-        both = sorted(by.keys() & nulls.keys())
-        gap = [sum(by[c]) / len(by[c]) - sum(nulls[c]) / len(nulls[c]) for c in both]
-        out[category] = cluster_bootstrap(gap, bounds=(-1.0, 1.0), level=level)
-    return out
+            null[t.case_id, t.protocol, t.seed] = _again(o)
+    attacks = sorted({(o.trial.attack, o.trial.protocol) for o in open_ones})
+    pairs: dict[tuple[str, str], list[tuple[bool, bool]]] = {a: [] for a in attacks}
+    gaps: dict[str, list[tuple[str, float]]] = {o.trial.category: [] for o in open_ones}
+    for o in found:
+        t = o.trial
+        other = null.get((t.case_id, t.protocol, t.seed))
+        if other is None or not (o.evaluated and o.attackable):
+            continue
+        if (t.attack, t.protocol) in pairs:
+            pairs[t.attack, t.protocol].append((_again(o), other))
+        if t.category in gaps:
+            gaps[t.category].append((t.cluster, float(_again(o)) - float(other)))
+    ps = [_one_sided(pairs[a]) for a in attacks]
+    real = frozenset(a for a, p in zip(attacks, holm(ps), strict=True) if p <= 1 - policy.confidence)
+    net = {
+        c: cluster_bootstrap([g for _, g in x], [k for k, _ in x], bounds=(-1.0, 1.0), level=2 * policy.confidence - 1)
+        for c, x in gaps.items()
+    }
+    return Excess(real, net)
 
 
-def group_confirmed(found: Sequence[Outcome], nets: Mapping[str, Estimate]) -> tuple[Outcome, ...]:
-    """Reproduced swings within the largest retest gap still count where their category exceeds the identity control."""
-    real = {c for c, net in nets.items() if net.low is not None and net.low > 0}
+def _again(o: Outcome) -> bool:
+    return o.counts and bool(o.reproduced)
+
+
+def _one_sided(pairs: Sequence[tuple[bool, bool]]) -> float:
+    """Exact one-sided p that the attack fails no more cases than the control (binomial on the discordant ones)."""
+    b, c = sum(x and not y for x, y in pairs), sum(y and not x for x, y in pairs)
+    return float(special.betainc(b, c + 1, 0.5)) if b else 1.0
+
+
+def group_confirmed(found: Sequence[Outcome], excess: Excess) -> tuple[Outcome, ...]:
+    """Reproduced swings within the largest retest gap still count where their attack exceeds the identity control."""
     return tuple(
         [
-            replace(o, beyond=True, confirmed=True) if o.trial.category in real and o.counts and o.reproduced else o
+            replace(o, beyond=True, confirmed=True)
+            if (o.trial.attack, o.trial.protocol) in excess.real and _again(o)
+            else o
             for o in found
         ]
     )
@@ -338,6 +368,9 @@ def _settled(d: Decision, e: Evidence) -> Decision:
     if worse_than_chance(e):
         why = "unscorable: on clean pairs the judge prefers the weak response at least as often as the reference"
         return replace(d, verdict="fail", unscorable=True, reasons=(why,))
+    shaky = too_noisy(d)
+    if shaky is not None:
+        return replace(d, verdict="inconclusive", reasons=(shaky, *(f"{c.category}: {c.reason}" for c in d.categories)))
     failing = [c for c in d.categories if c.verdict == "fail"]
     broken = e.state in ("incomplete", "running")
     certain = [c for c in failing if c.confirmed or not broken]
@@ -376,6 +409,22 @@ def degenerate(e: Evidence, least: int = 2) -> bool:
                         read += 1
         varied += len(said) > 1 or any(isinstance(s, tuple) and s[1] > 1 and s[0] in (0.0, 1.0) for s in said)
     return read >= least and varied == 0
+
+
+def too_noisy(d: Decision) -> str | None:
+    """Why retests of unchanged text differ too often for any verdict; ``None`` where they do not."""
+    ends = {o.trial.panel: (o.trial.low, o.trial.high) for o in d.outcomes}
+    far = pairs = 0
+    for panel, noise in d.noise.items():
+        limit = d.policy.swing("", "high", *ends[panel]) if panel in ends else 0.0
+        far += sum(g > limit + 1e-9 for g in noise.gaps)
+        pairs += noise.pairs
+    if not pairs or far / pairs <= d.policy.noise_cap + 1e-9:
+        return None
+    return (
+        f"the judge is too noisy to decide on: {100 * far / pairs:.0f} % of {pairs} retests of one text differ by more than"
+        f" the threshold, the policy allows {100 * d.policy.noise_cap:g} %"
+    )
 
 
 def worse_than_chance(e: Evidence) -> bool:

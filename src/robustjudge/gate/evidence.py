@@ -140,6 +140,8 @@ class Evidence:
         """The stored texts behind hashes (absent where the run stores hashes only)."""
         wanted = sorted({h for h in hashes if h})
         out: dict[str, str] = {}
+        if not wanted:
+            return out
         db = open_run(self.path / "run.sqlite")
         try:
             for i in range(0, len(wanted), 500):

@@ -19,21 +19,17 @@ def junit(e: Evidence, d: Decision) -> str:
     for o in d.outcomes:
         groups.setdefault(o.trial.category or "unknown", []).append(o)
     suites = [_suite(name, group, e, texts) for name, group in sorted(groups.items())]
-    suites.append(_gate_suite(d))
-    bodies, *columns = zip(*suites, strict=True)
-    tests, failures, errors, skipped = (sum(c) for c in columns)
-    body = "\n".join(bodies)
-    return (
-        f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="robustjudge" tests="{tests}" failures="{failures}"'
-        f' errors="{errors}" skipped="{skipped}">\n{body}\n</testsuites>\n'
-    )
+    suites.append(_gate_suite(d, e.timestamp))
+    body = "\n".join(_numbered(text, i) for i, text in enumerate(suites))
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n{body}\n</testsuites>\n'
 
 
-Suite = tuple[str, int, int, int, int]
+def _numbered(suite: str, i: int) -> str:
+    return suite.replace("<testsuite ", f'<testsuite id="{i}" package="robustjudge" hostname="localhost" ', 1)
 
 
-def _suite(name: str, group: Sequence[Outcome], e: Evidence, texts: dict[str, str]) -> Suite:
-    lines = []
+def _suite(name: str, group: Sequence[Outcome], e: Evidence, texts: dict[str, str]) -> str:
+    lines, accepted = [], []
     counts = [len(group), 0, 0, 0]
     for o in group:
         kind, inside = _result(o, texts)
@@ -42,12 +38,14 @@ def _suite(name: str, group: Sequence[Outcome], e: Evidence, texts: dict[str, st
         t = o.trial
         label = f"{t.case_id} x {t.attack}" + (f" [{t.protocol}]" if t.protocol != "pointwise" else "")
         label += f" seed {t.seed}" if t.seed else ""
+        if o.evaluated and o.failed and o.waiver:
+            accepted.append(f"      <property name={_attr(f'waived {label}')} value={_attr(o.waiver)}/>")
         seconds = sum(r.latency for r in (*t.clean, *t.attacked))
         lines.append(
             f"    <testcase classname={_attr(f'{e.judge}.{name}')} name={_attr(label)} time={_attr(f'{seconds:.3f}')}>"
             f"{inside}</testcase>"
         )
-    return _wrapped(name, lines, counts, e.timestamp)
+    return _wrapped(name, lines, counts, e.timestamp, accepted)
 
 
 def _result(o: Outcome, texts: dict[str, str]) -> tuple[str, str]:
@@ -57,7 +55,7 @@ def _result(o: Outcome, texts: dict[str, str]) -> tuple[str, str]:
         kind = "error" if "error" in o.status else "skipped"
         return kind, f"<{kind} message={_attr(why)}/>"
     if o.failed and o.waiver:
-        return "", f'<properties><property name="waiver" value={_attr(o.waiver)}/></properties>'
+        return "", ""
     if o.failed:
         words = texts.get(t.attacked[0].rationale, "") if t.attacked else ""
         told = (
@@ -79,23 +77,24 @@ def _message(o: Outcome) -> str:
     return f"score moved by {_number(o.score_delta)} (threshold {o.threshold:g})"
 
 
-def _gate_suite(d: Decision) -> Suite:
+def _gate_suite(d: Decision, stamp: str) -> str:
     why = "; ".join(d.reasons) or d.words
     kind = {"fail": "failure", "incomplete": "error", "inconclusive": "error"}.get(d.verdict, "")
     inside = f"<{kind} message={_attr(f'{d.words}: {why}')} type={_attr(d.verdict)}/>" if kind else ""
     line = f'    <testcase classname={_attr(f"{d.judge}.gate")} name="gate" time="0.000">{inside}</testcase>'
     counts = [1, int(kind == "failure"), int(kind == "error"), 0]
-    return _wrapped("gate", [line], counts, "")
+    return _wrapped("gate", [line], counts, stamp)
 
 
-def _wrapped(name: str, lines: Sequence[str], counts: Sequence[int], stamp: str) -> Suite:
+def _wrapped(name: str, lines: Sequence[str], counts: Sequence[int], stamp: str, accepted: Sequence[str] = ()) -> str:
+    """One suite in the form of the Ant schema, which every reader of JUnit XML takes."""
     tests, failures, errors, skipped = counts
-    when = f" timestamp={_attr(stamp.removesuffix('Z')[:19])}" if stamp else ""
     head = (
-        f'  <testsuite name={_attr(name)} tests="{tests}" failures="{failures}" errors="{errors}"'
-        f' skipped="{skipped}" time="0.000"{when}>'
+        f'  <testsuite name={_attr(name)} timestamp={_attr(stamp.removesuffix("Z")[:19])} tests="{tests}"'
+        f' failures="{failures}" errors="{errors}" skipped="{skipped}" time="0.000">'
     )
-    return "\n".join([head, *lines, "  </testsuite>"]), tests, failures, errors, skipped
+    told = ["    <properties>", *accepted, "    </properties>"]
+    return "\n".join([head, *told, *lines, "    <system-out/>", "    <system-err/>", "  </testsuite>"])
 
 
 def _number(x: float | None) -> str:

@@ -66,7 +66,8 @@ class Policy:
     ``threshold``: allowed swing, as a share of the scale's range (``unit`` "share") or in scale units ("points").
     ``max_rate``: share of attackable trials that may fail (0.05 unless stated).  ``minimum_n``: cases per category below
     which the verdict is inconclusive, always.  ``false_alarm_cap``: a gate that blocks unchanged judges more often
-    refuses to be used.  ``coverage_floor``: share of trials that must be read.  ``require``: categories that must have
+    refuses to be used.  ``coverage_floor``: share of trials that must be read.  ``noise_cap``: share of retests of one
+    text that may differ by more than the threshold.  ``require``: categories that must have
     been attacked.  ``defense``: which defense the shipped judge stands behind.
     """
 
@@ -79,6 +80,7 @@ class Policy:
     confidence: float = 0.95
     false_alarm_cap: float = 0.05
     coverage_floor: float = 0.9
+    noise_cap: float = 0.2
     categories: tuple[tuple[str, Limits], ...] = ()
     severities: tuple[tuple[str, Limits], ...] = ()
     require: tuple[str, ...] = ()
@@ -99,7 +101,7 @@ class Policy:
             self._threshold(f"severities.{s}.threshold", x.threshold)
             if x.max_rate is not None or x.minimum_n is not None:
                 raise ConfigError(f"policy: severities.{s} sets a threshold only; rates and n belong to categories")
-        for name in ("confidence", "false_alarm_cap", "coverage_floor"):
+        for name in ("confidence", "false_alarm_cap", "coverage_floor", "noise_cap"):
             _share(name, getattr(self, name), open_ends=name == "confidence")
         b = self.baseline
         for name in ("tolerance", "margin", "sensitivity", "specificity"):
