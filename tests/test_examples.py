@@ -21,7 +21,12 @@ SAYS = {
 }
 
 
-@pytest.mark.parametrize("file", EXAMPLES, ids=lambda f: f.stem)
+def _marked(file: Path) -> object:
+    marks = [pytest.mark.model, pytest.mark.xdist_group("model")] if file.stem == "local_models" else []
+    return pytest.param(file, marks=marks, id=file.stem)
+
+
+@pytest.mark.parametrize("file", map(_marked, EXAMPLES))
 def test_example_runs(file: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(file)], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,

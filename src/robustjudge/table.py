@@ -184,7 +184,7 @@ def row_of(trial: Trial, key: str, trace: str, reader: str, store: str = "full")
         "text_length": len(trial.text) if trial.text is not None else None,
         "text_mapped": int(_mapped(trial, calls)),
         "reason": _reason((*trial.attacked, *trial.clean)),
-        "adapted": ",".join(sorted({note for _, c in calls for note in c.notes})),
+        "adapted": ",".join(sorted({door.safe(note).replace(",", ";") for _, c in calls for note in c.notes})),
         "resolved": ",".join(sorted({door.safe(c.model) for _, c in calls if c.model})),
         "reader": reader,
         "trace": trace,

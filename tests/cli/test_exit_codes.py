@@ -65,6 +65,8 @@ def test_a_bad_row_is_told_with_its_line_and_the_rest_goes_on(project: Cli) -> N
     assert manifest["inputs"]["rows_set_aside"] == 2
     assert manifest["inputs"]["cases"] == 3
     assert len(manifest["inputs"]["bad_rows"]) == 2
+    assert "rows set aside" in (project.folder / "runs/latest/report.html").read_text("utf-8")
+    assert "2 rows of the input could not be used" in (project.folder / "runs/latest/report.md").read_text("utf-8")
 
 
 def test_ids_that_two_files_share_stop_the_run_before_anything_is_sent(project: Cli) -> None:

@@ -162,6 +162,18 @@ def instrument(table: Table, manifest: Mapping[str, Any]) -> list[dict[str, str]
         warn("incomplete", "warning", f"the run is {state}: rows are missing, and which ones is not random")
     if not manifest:
         warn("no_manifest", "warning", "the manifest is missing: models, versions and settings are unknown")
+    inputs = manifest.get("inputs", {})
+    if inputs.get("rows_set_aside"):
+        first = "; ".join(one_line(str(row), 160) for row in inputs.get("bad_rows", [])[:3])
+        warn(
+            "rows_set_aside",
+            "warning",
+            f"rows set aside: {inputs['rows_set_aside']:,} rows of the input could not be used ({first})",
+        )
+    weak = inputs.get("weak_set_aside", {})
+    if weak:
+        why = "; ".join(f"{one_line(str(reason), 80)}: {n:,}" for reason, n in sorted(weak.items()))
+        warn("weak_set_aside", "note", f"weak responses that failed their own check were set aside ({why})")
     fooled = int((np.nan_to_num(table["fooled"]) > 0).sum())
     if fooled:
         warn("parser_fooled", "warning", f"parser fooled: in {fooled:,} rows the judge's own reader and ours disagree")
