@@ -111,14 +111,22 @@ def attacks() -> str:
     rows = []
     for name in library.attack_names():
         a: Any = library.attack(name)
-        about = (inspect.getdoc(type(a)) or "").partition("\n\n")[0]
-        rows.append(
-            (f"`{name}`", a.family, getattr(a, "category", ""), a.severity, a.access.name, about_of(a) or about)
-        )
+        what = about_of(a) or idea(type(a))
+        rows.append((f"`{name}`", a.family, getattr(a, "category", ""), a.severity, a.access.name, what))
     out.append(table(("name", "family", "category", "severity", "access", "what"), rows))
     out.append("## Suites and categories\n")
     out.append(table(("name", "attacks"), [(f"`{n}`", ", ".join(m)) for n, m in library.attack_suites().items()]))
     return "\n".join(out)
+
+
+SHARED = ("controls", "plain", "probes", "ensembles", "base")
+"""Files that hold several things; elsewhere the first paragraph of the file says what its one thing is for."""
+
+
+def idea(cls: type) -> str:
+    """What a class is for, in one paragraph."""
+    shared = cls.__module__.rpartition(".")[2] in SHARED
+    return inspect.cleandoc((cls if shared else sys.modules[cls.__module__]).__doc__ or "").partition("\n\n")[0]
 
 
 def about_of(attack: Any) -> str:
@@ -139,6 +147,21 @@ def templates() -> str:
         t = template(name)
         rows.append((f"`{name}`", ", ".join(f.protocol for f in t.forms), t.lineage, t.note))
     return f"{NOTE}\n# Judge prompt templates\n\n{table(('name', 'protocols', 'follows', 'note'), rows)}"
+
+
+def defenses() -> str:
+    from dataclasses import fields
+
+    from robustjudge.defenses.library import ALIASES, BUILT
+
+    out = [NOTE, "# Defenses\n", "`stack: [NAME, NAME]` combines several; the first sees the text as submitted.\n"]
+    rows = []
+    for name, cls in BUILT.items():
+        numbers = ", ".join(a for a, kind in ALIASES.items() if kind == name)
+        settings = ", ".join(f"`{f.name}`" for f in fields(cls))
+        rows.append((f"`{name}`", numbers, idea(cls), settings))
+    out.append(table(("name", "also", "what", "settings"), rows))
+    return "\n".join(out)
 
 
 def evaluators() -> str:
@@ -200,6 +223,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "config.md": config,
     "config.schema.json": config_schema,
     "attacks.md": attacks,
+    "defenses.md": defenses,
     "templates.md": templates,
     "evaluators.md": evaluators,
     "api.md": api,

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from robustjudge.attacks.library import attack as attack, expand as attack_names
     from robustjudge.datasets.builtin_cases import builtin as builtin_cases
     from robustjudge.datasets.registry import load as load_cases
+    from robustjudge.defenses.library import defense_of as defense
     from robustjudge.execution import Options as Options, Run as Run, execute as run
     from robustjudge.exports import compare as compare, export as export
     from robustjudge.judges import (
@@ -68,6 +69,7 @@ _PUBLIC = {
     "builtin_cases": "datasets.builtin_cases:builtin",
     "calibrate_judge": "profile:calibrate_judge",
     "compare": "exports:compare",
+    "defense": "defenses.library:defense_of",
     "export": "exports:export",
     "judge_prompt": "prompts.declare:declare",
     "lint": "prompts.lint:lint",
@@ -107,6 +109,7 @@ __all__ = [
     "builtin_cases",
     "calibrate_judge",
     "compare",
+    "defense",
     "export",
     "judge_prompt",
     "lint",

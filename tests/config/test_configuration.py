@@ -126,3 +126,10 @@ def test_ids_that_two_sources_share_name_both(tmp_path: Path) -> None:
     source = cases_of([CasesConfig(source="a.jsonl"), CasesConfig(source="b.jsonl")], tmp_path)
     with pytest.raises(ConfigError, match=r"'x' is in both a\.jsonl and b\.jsonl"):
         source.read_through()
+
+
+def test_every_key_says_what_it_is() -> None:
+    schema = Config.model_json_schema()
+    for name, part in [("Config", schema), *schema["$defs"].items()]:
+        for key, field in part["properties"].items():
+            assert field.get("description"), f"{name}.{key}"

@@ -50,9 +50,14 @@ def attacks() -> Iterator[Entry]:
 
 
 def defenses() -> Iterator[Entry]:
-    library = _optional("robustjudge.defenses.library")
-    for name in library.defense_names() if library else ():
-        yield name, "defense", OURS
+    from importlib import import_module
+
+    from robustjudge.defenses.library import ALIASES, BUILT
+
+    for name, cls in BUILT.items():
+        number = next((alias for alias, kind in ALIASES.items() if kind == name), "")
+        about = _first(import_module(cls.__module__).__doc__)
+        yield name, f"{number}: {about}" if number and not about.startswith(number) else about, OURS
 
 
 def judges() -> Iterator[Entry]:
