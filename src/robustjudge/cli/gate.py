@@ -44,6 +44,8 @@ def check_run(
     exit_code_on_fail: Annotated[int, typer.Option(min=0, max=255, help="maps exit code 1 only")] = 1,
     summary: Annotated[bool, typer.Option(help="append to the CI's step summary, where it has one")] = True,
     comment: Annotated[Path | None, typer.Option(help="write the body of a pull-request comment")] = None,
+    alert: Annotated[list[str] | None, typer.Option(help="webhook or Apprise address; repeat for several")] = None,
+    alert_state: Annotated[Path, typer.Option(help="what was told before")] = Path(".robustjudge/alerts.json"),
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="print the verdict line only")] = False,
 ) -> None:
     """Decide on confidence bounds: 0 pass, 1 fail, 2 usage, 3 inconclusive, 4 incomplete.  No call is made."""
@@ -64,7 +66,7 @@ def check_run(
     )
     from robustjudge.gate.waivers import read_waivers
 
-    rules, accepted = read_policy(policy), read_waivers(waivers)
+    rules, accepted = read_policy(policy or _declared(run)), read_waivers(waivers)
     names = [judge] if judge else sorted({j for j, d in subjects(run) if d == rules.defense}) or [""]
     decided = []
     for name in names:
@@ -85,13 +87,33 @@ def check_run(
         if os.environ.get("GITHUB_ACTIONS") == "true":
             for command in annotate(d, *_prompt_file(e, prompt)):
                 typer.echo(command)
-        decided.append(d)
+        decided.append((e, d))
         typer.echo(visible(f"{d.judge}: {d.words}"))
         if not quiet:
             _tell(d, fixes, risk_line(d.false_alarm), place / contracts.REPORT)
-    word = combined(decided)
+    _alert(decided, alert or [], alert_state)
+    word = combined([d for _, d in decided])
     codes = {"pass": 0, "fail": exit_code_on_fail, "inconclusive": 3, "incomplete": 4}
     raise typer.Exit(codes[word])
+
+
+def _declared(run: Path) -> Path | None:
+    """The policy file that the run's configuration names."""
+    from robustjudge.engine.folder import Folder
+
+    config = dict(Folder.open(run).manifest().get("config", {}))
+    return Path(str(config.get("base", "."))) / str(config["policy"]) if config.get("policy") else None
+
+
+def _alert(decided: list[Any], addresses: list[str], state: Path) -> None:
+    """Tell the addresses what changed; a failure of delivery is told and changes no exit code."""
+    wanted = [*addresses, *filter(None, [os.environ.get("ROBUSTJUDGE_ALERT", "")])]
+    if not wanted:
+        return
+    from robustjudge.tracking.alerts import notify, sender
+
+    for fault in notify(decided, [sender(a) for a in dict.fromkeys(wanted)], state):
+        sys.stderr.write(f"{visible(fault)}\n")
 
 
 def _tell(d: Any, fixes: list[dict[str, Any]], risk: str, report: Path) -> None:
@@ -201,3 +223,18 @@ def preview_gate(
         shares = " / ".join(f"{100 * v:.1f} %" for v in row["blocked"].values())
         drop = row["detectable_drop"]
         typer.echo(f"{row['n']:>5}  {shares:<60} {'none' if drop is None else f'{100 * drop:.1f} points'}")
+
+
+@app.command("comment")
+def put_comment(body: Annotated[Path, typer.Argument(help="the file that `gate --comment` wrote")]) -> None:
+    """Put the gate's comment on the pull request of this workflow, or update it."""
+    from robustjudge.errors import DataError
+    from robustjudge.tracking.github import put_comment as put
+
+    try:
+        text = body.read_text("utf-8")
+    except OSError as fault:
+        raise DataError(
+            f"{body}: cannot be read ({fault}); `robustjudge gate RUN --comment {body}` writes it"
+        ) from None
+    typer.echo(put(text))

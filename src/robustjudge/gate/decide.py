@@ -229,9 +229,7 @@ def _categories(
 def _counted(name: str, group: Sequence[Outcome], policy: Policy, coverage: float | None) -> CategoryResult:
     live = [o for o in group if o.evaluated and (o.attackable or o.failed)]
     open_ones = [o for o in live if not o.waiver]
-    strict = policy.rule == "strict"
-    counts = [o for o in live if (not o.grave or not strict) or o.failed]
-    bounds = rate([float(o.succeeded) for o in counts], [o.trial.cluster for o in counts], policy.confidence)
+    bounds = rate([float(o.succeeded) for o in live], [o.trial.cluster for o in live], policy.confidence)
     everyone = [o for o in group if not o.evaluated or o in live or o.attackable]
     lost = [float(o.counts or not o.evaluated or o.status in UNREAD) for o in everyone]
     worst = rate(lost, [o.trial.cluster for o in everyone], policy.confidence)
