@@ -296,12 +296,12 @@ def test_rows_that_were_never_judged_are_undefined_never_zero(tmp_path: Path) ->
 
 
 def test_a_mean_of_many_clusters_has_the_interval_of_many_draws() -> None:
-    from robustjudge.measures.bootstrap import _drawn, _from_replicas, ratio_draws
+    from robustjudge.measures.bootstrap import _drawn, from_replicas, ratio_draws
 
     rng = np.random.default_rng(1)
     num, den = rng.normal(0.2, 0.3, LARGE), np.ones(LARGE)
     limit = _drawn(num, den, (-1.0, 1.0), 2000, 0, 0.95)
-    drawn = _from_replicas(float(num.mean()), ratio_draws(num, den, 20_000), (-1.0, 1.0), LARGE, "", 0.95)
+    drawn = from_replicas(float(num.mean()), ratio_draws(num, den, 20_000), (-1.0, 1.0), LARGE, "", 0.95)
     assert "limit" in limit.method
     width = (drawn.high or 0) - (drawn.low or 0)
     assert limit.low == pytest.approx(drawn.low, abs=0.03 * width)

@@ -173,14 +173,14 @@ def _drawn(num: Floats, den: Floats, span: tuple[float, float] | None, draws: in
         return _limit(num, den, value, span, level)
     replicas = ratio_draws(num, den, draws, seed)
     method = f"cluster bootstrap ({draws} draws, seed {seed}, {g} clusters)"
-    return _from_replicas(value, replicas, span, g, method, level)
+    return from_replicas(value, replicas, span, g, method, level)
 
 
 def _limit(num: Floats, den: Floats, value: float, span: tuple[float, float] | None, level: float) -> Estimate:
     """The interval that resampling whole clusters tends to: the linearised variance of a ratio (Cochran 1977, 6.4)."""
     g = num.size
     if float(np.ptp(num / den)) <= 1e-12:
-        return _from_replicas(value, np.full(2, value), span, g, f"cluster bootstrap ({g} clusters)", level)
+        return from_replicas(value, np.full(2, value), span, g, f"cluster bootstrap ({g} clusters)", level)
     gaps = num - value * den
     half = (
         float(special.stdtrit(g - 1, 0.5 + level / 2))
@@ -226,7 +226,7 @@ def small_sample_tail(g: int, level: float = LEVEL) -> tuple[float, float]:
     return tail, 1 - tail
 
 
-def _from_replicas(
+def from_replicas(
     value: float,
     replicas: Floats,
     span: tuple[float, float] | None,
@@ -235,6 +235,7 @@ def _from_replicas(
     level: float,
     flags: tuple[str, ...] = (),
 ) -> Estimate:
+    """The estimate of ``value`` from bootstrap ``replicas`` over ``g`` clusters (the third rule of the module)."""
     if float(np.ptp(replicas)) <= 1e-12 or g < 2:
         method = method.replace("bootstrap (", "bootstrap (boundary rule, ", 1)
         if span is None:
@@ -274,4 +275,4 @@ def _free(
     if not found:
         return Estimate(value, None, None, g, "cluster bootstrap", "no draw had a value", flags)
     method = f"cluster bootstrap ({draws} draws, seed {seed}, {g} clusters)"
-    return _from_replicas(value, np.asarray(found), bounds, g, method, level, flags)
+    return from_replicas(value, np.asarray(found), bounds, g, method, level, flags)

@@ -6,18 +6,18 @@ an interval over whole cases.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 
 import numpy as np
-from scipy import stats
+from scipy import sparse
 
 from robustjudge.errors import DataError
-from robustjudge.measures.base import Floats, codes
-from robustjudge.measures.bootstrap import Groups, cluster_bootstrap
+from robustjudge.measures.base import LEVEL, Floats, codes
+from robustjudge.measures.bootstrap import DRAWS, Groups, cluster_bootstrap, from_replicas
 from robustjudge.nouns import Estimate
 
-DRAWS = 1000
+CHUNK = 100
 Suspicions = Sequence[float | None]
 
 
@@ -36,16 +36,14 @@ def _joined(first: Floats, second: Floats, groups: tuple[Groups, Groups]) -> Seq
     return [*groups[0], *groups[1]]
 
 
-def area(benign: Floats, attacked: Floats) -> float:
-    """Area under the ROC curve: P(attacked > benign) + P(equal) / 2."""
-    ranks = stats.rankdata(np.concatenate((benign, attacked)))[len(benign) :]
-    n, p = len(benign), len(attacked)
-    return float((ranks.sum() - p * (p + 1) / 2) / (n * p))
-
-
 def auroc(benign: Suspicions, attacked: Suspicions, clusters: tuple[Groups, Groups] = (None, None)) -> Estimate:
     """AUROC in [0, 1], higher is better, 0.5 is chance; interval by resampling cases."""
-    return _two(benign, attacked, clusters, area)
+
+    def areas(n: Floats, p: Floats) -> Floats:
+        below = np.cumsum(n, axis=1) - n
+        return np.asarray((p * (below + n / 2)).sum(axis=1) / (n.sum(axis=1) * p.sum(axis=1)))
+
+    return _two(benign, attacked, clusters, areas)
 
 
 def tpr_at_fpr(
@@ -56,35 +54,49 @@ def tpr_at_fpr(
     The threshold is chosen anew in every resample, so its own uncertainty is in the interval.
     """
 
-    def caught(n: Floats, p: Floats) -> float:
-        return float((p > cut(n, fpr)).mean())
+    def caught(n: Floats, p: Floats) -> Floats:
+        total = n.sum(axis=1, keepdims=True)
+        above = total - np.cumsum(n, axis=1)
+        at = (above <= fpr * total + 1e-9).argmax(axis=1)  # the first value that is a high enough threshold
+        kept = np.cumsum(p, axis=1)[np.arange(len(at)), at]
+        every = p.sum(axis=1)
+        kept = np.where(total[:, 0] <= fpr * total[:, 0] + 1e-9, 0.0, kept)
+        return np.asarray((every - kept) / every)
 
     return _two(benign, attacked, clusters, caught)
 
 
-def cut(benign: Floats, fpr: float) -> float:
-    """The lowest threshold t with share(benign > t) <= ``fpr``."""
-    ordered = np.sort(benign)[::-1]
-    allowed = int(np.floor(fpr * len(ordered) + 1e-9))
-    return float(ordered[allowed]) if allowed < len(ordered) else -inf
-
-
-def _two(benign: Suspicions, attacked: Suspicions, clusters: tuple[Groups, Groups], statistic: object) -> Estimate:
+def _two(
+    benign: Suspicions,
+    attacked: Suspicions,
+    clusters: tuple[Groups, Groups],
+    statistic: Callable[[Floats, Floats], Floats],
+) -> Estimate:
+    """``statistic`` of the two samples as counts per distinct value (rows: resamples), with a bootstrap interval."""
     n, p = _scores(benign), _scores(attacked)
     if not len(n) or not len(p):
         side = "benign" if not len(n) else "attacked"
         return Estimate.undefined(f"no {side} text", low=0.0, high=1.0)
-    assert callable(statistic)
-    both = np.concatenate((n, p))
-    border = len(n)
-
-    def of(rows: Floats) -> float:
-        at = rows.astype(np.int64)
-        first, second = both[at[at < border]], both[at[at >= border]]
-        return float(statistic(first, second)) if len(first) and len(second) else float("nan")
-
-    where = np.arange(len(both), dtype=np.float64)
-    return cluster_bootstrap(where, _joined(n, p, clusters), statistic=of, bounds=(0.0, 1.0), draws=DRAWS)
+    group = codes(_joined(n, p, clusters), len(n) + len(p))
+    g = int(group.max()) + 1
+    values, place = np.unique(np.concatenate((n, p)), return_inverse=True)
+    place = place.reshape(-1)
+    shape = (g, len(values))
+    first, second = (
+        sparse.csr_matrix((np.ones(len(part)), (group[rows], place[rows])), shape=shape)
+        for part, rows in ((n, slice(0, len(n))), (p, slice(len(n), None)))
+    )
+    whole = np.ones((1, g))
+    value = float(statistic(whole @ first, whole @ second)[0])
+    rng = np.random.default_rng(0)
+    found = []
+    for start in range(0, DRAWS, CHUNK):
+        weights = rng.multinomial(g, np.full(g, 1.0 / g), size=min(CHUNK, DRAWS - start)).astype(np.float64)
+        a, b = weights @ first, weights @ second
+        usable = (a.sum(axis=1) > 0) & (b.sum(axis=1) > 0)
+        found.append(statistic(a[usable], b[usable]))
+    method = f"cluster bootstrap ({DRAWS} draws, seed 0, {g} clusters)"
+    return from_replicas(value, np.concatenate(found), (0.0, 1.0), g, method, LEVEL)
 
 
 def fpr(benign: Suspicions, tau: float | Sequence[float | None] | None, clusters: Groups = None) -> Estimate:

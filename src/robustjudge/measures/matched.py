@@ -61,7 +61,7 @@ def mode_of(t: Any) -> Any:
 def success(t: Any, s: Settings, clean: Floats | None = None) -> tuple[Floats, Floats, Floats]:
     """(hit, worst, blocked) of each row; ``clean`` replaces a clean score that the defense withheld."""
     judged = t["attack_status"].equals("ok") | t["attack_status"].equals("exhausted")
-    if t["protocol"].equals("pointwise").all():
+    if len(t) and t["protocol"].equals("pointwise").all():
         before = t["clean_score"] if clean is None else np.where(np.isnan(t["clean_score"]), clean, t["clean_score"])
         m = paper.movement(before, t["attacked_score"], t["quality_clean"], t["quality_attacked"])
         hit = r.threshold_success(before, t["attacked_score"], np.where(m.dq_known, m.dq, np.nan), s.tau, s.eps)
@@ -77,32 +77,50 @@ def success(t: Any, s: Settings, clean: Floats | None = None) -> tuple[Floats, F
     return np.where(judged, hit, 0.0), np.where(judged, worst, 0.0), np.where(judged, blocked, 0.0)
 
 
-def keys(t: Any, names: tuple[str, ...]) -> Any:
-    """One row of integers per trial: equal rows are the same trial but for what ``names`` leaves out."""
-    columns = [t[n].codes if hasattr(t[n], "codes") else np.nan_to_num(t[n]) for n in names]
-    return np.stack([np.asarray(c, dtype=np.int64) for c in columns], axis=1)
+def keys(names: tuple[str, ...], *tables: Any) -> tuple[Any, ...]:
+    """One integer per row of each table: equal ones are the same trial but for what ``names`` leaves out."""
+    found = [np.zeros(len(t), dtype=np.int64) for t in tables]
+    for name in names:
+        columns = [t[name] for t in tables]
+        codes = [c.codes if hasattr(c, "codes") else np.nan_to_num(c) for c in columns]
+        whole = [np.asarray(c, dtype=np.int64) + 1 for c in codes]  # a missing text has code -1
+        radix = 1 + max((int(w.max()) for w in whole if w.size), default=0)
+        found = [f * radix + w for f, w in zip(found, whole, strict=True)]
+    return tuple(found)
 
 
 def partners(left: Any, right: Any) -> Any:
     """For each key of ``left`` the first row of ``right`` with the same key, -1 where there is none."""
     if not len(left) or not len(right):
         return np.full(len(left), -1, dtype=np.int64)
-    both = np.concatenate((right, left))
-    _, first, inverse = np.unique(both, axis=0, return_index=True, return_inverse=True)
-    at = first[inverse.reshape(-1)[len(right) :]]
-    return np.where(at < len(right), at, -1)
+    order = np.argsort(right, kind="stable")
+    place = np.minimum(np.searchsorted(right[order], left), len(right) - 1)
+    return np.where(right[order][place] == left, order[place], -1)
+
+
+class Picked:
+    """Rows of a table by number, in that order and with repeats."""
+
+    def __init__(self, table: Any, at: Any) -> None:
+        self._table, self._at = table, at
+
+    def __len__(self) -> int:
+        return len(self._at)
+
+    def __getitem__(self, name: str) -> Any:
+        col = self._table[name]
+        return type(col)(col.codes[self._at], col.values) if hasattr(col, "codes") else col[self._at]
 
 
 def trials(defended: Any, bare: Any, s: Settings) -> tuple[Trials, int]:
     """The matched attacked trials (controls left out), and how many defended rows have no baseline."""
     d, b = (t.where(t["control"].equals("") | (t["control"].codes < 0)) for t in (defended, bare))
     names = ("case_id", "attack", "k", "seed")
-    at = partners(keys(d, (*names, "threat")), keys(b, (*names, "threat")))
-    loose = partners(keys(d, names), keys(b, names))  # on the bare judge every threat model is the same
+    at = partners(*keys((*names, "threat"), d, b))
+    loose = partners(*keys(names, d, b))  # on the bare judge every threat model is the same
     at = np.where(at >= 0, at, loose)
     known = at >= 0
-    d, at = d.where(known), at[known]
-    base = b.where(at)
+    d, base = d.where(known), Picked(b, at[known])
     hit, worst, blocked = success(d, s, base["clean_score"])
     baseline, _, _ = success(base, s)
     more = {n: _more(d, base, n) for n in ("judge_calls", "latency", "tokens")}
@@ -146,9 +164,9 @@ def benign(defended: Any, bare: Any, worth: Worth = "reject") -> Benign:
     ``fallback`` count as the lowest score or a win of the reference, ``abstain`` goes to a person and is left out.
     """
     names = ("case_id", "k", "seed")
-    d, b = (t.where(_firsts(keys(t, names))) for t in (defended, bare))
-    at = partners(keys(d, names), keys(b, names))
-    d, b = d.where(at >= 0), b.where(at[at >= 0])
+    d, b = (t.where(_firsts(k)) for t, k in zip((defended, bare), keys(names, defended, bare), strict=True))
+    at = partners(*keys(names, d, b))
+    d, b = d.where(at >= 0), Picked(b, at[at >= 0])
     if d["protocol"].equals("pointwise").all():
         blocked = d["clean_status"].equals("blocked")
         accepted = 1.0 - blocked.astype(np.float64)
@@ -178,8 +196,7 @@ def _has(t: Any, name: str) -> bool:
 
 def _firsts(rows: Any) -> Any:
     mask = np.zeros(len(rows), dtype=bool)
-    if len(rows):
-        mask[np.unique(rows, axis=0, return_index=True)[1]] = True
+    mask[np.unique(rows, return_index=True)[1]] = True
     return mask
 
 
