@@ -111,8 +111,10 @@ class Edit(Plugin):
 def made(p: Probe, case: Case, twin: bool) -> str:
     """The edited answer; raises :class:`NoCandidate` where the probe does not apply."""
     if p.make:
-        if is_code(case) or "\n" in case.response.strip() or "```" in case.response:
-            raise NoCandidate("the rule moves sentences, and this text has lines of its own")
+        if is_code(case) or not prose(case.response):
+            raise NoCandidate("the rule moves sentences, and this text is not made of them")
+        if p.make in ADDING and language_of(case) != "en":
+            raise NoCandidate("the words that this probe adds are English")
         rule = p.neutral_make if twin else p.make
         text = RULES[rule](case.response)
         if rule not in ADDING and words_of(text) != words_of(case.response):
@@ -130,6 +132,15 @@ def made(p: Probe, case: Case, twin: bool) -> str:
 def words_of(text: str) -> list[str]:
     """The words of a text without markup, sorted: what a rule that moves or marks them must not change."""
     return sorted(w for w in _MARKS.sub(" ", text).split() if w)
+
+
+_OWN = re.compile(r"^(?:[ \t]|[-*+#>|]|\d{1,3}[.)])|```|\||\$|[{}<>=]", re.MULTILINE)
+
+
+def prose(text: str) -> bool:
+    """Plain sentences: no list, table, code, formula or indentation of their own, two words at least on each line."""
+    lines = [line for line in text.strip().split("\n") if line.strip()]
+    return bool(lines) and not _OWN.search(text.strip()) and all(len(line.split()) > 1 for line in lines)
 
 
 def sentences(text: str) -> list[str]:

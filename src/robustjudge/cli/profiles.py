@@ -172,6 +172,7 @@ def drift(
     from robustjudge.errors import ConfigError
     from robustjudge.execution import Options
     from robustjudge.profile import drift as d
+    from robustjudge.profile.longform import write_labels
 
     before = label_rows(old)
     labels = tuple(label or ())
@@ -185,7 +186,7 @@ def drift(
     else:
         raise ConfigError("give the second file, or --items and --config to judge the anchors again now")
     if save is not None:
-        d.save_rows(after, save)
+        write_labels(after, save)
     live = (_rate(live_old), _rate(live_new)) if live_old and live_new else None
     report = d.drifted(before, after, labels, live=live, history=history, run_length=run_length)
     for line in report.lines():

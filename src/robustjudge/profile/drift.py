@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -167,14 +166,3 @@ def judged_again(
         raise DataError(f"{items} lacks {len(lacking)} anchors, among them {', '.join(lacking[:5])}")
     fresh = replace(options, ledger=None, mode="off")
     return judge_rows(judge, cases, labels, labels[0], judge_id=name, options=fresh, repeats=2, known=wanted)
-
-
-def save_rows(rows: Sequence[LabelRow], path: Path) -> None:
-    """Write rows as a long-form CSV; :func:`read_labels` reads it back."""
-    names = [f.name for f in fields(LabelRow) if f.name not in ("line", "label_type")]
-    with path.open("w", newline="", encoding="utf-8") as f:
-        out = csv.writer(f)
-        out.writerow(names)
-        for row in rows:
-            values = asdict(row)
-            out.writerow(["" if values[n] is None else values[n] for n in names])

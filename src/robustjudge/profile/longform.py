@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from hashlib import sha256
 from math import isfinite
 from pathlib import Path
@@ -267,6 +267,39 @@ def _row(file: str, line: int, data: Mapping[str, Any]) -> LabelRow | BadLabel:
         return LabelRow(line, item, rater, kind, label, how, status=status, **more)
     except _Bad as fault:
         return BadLabel(file, line, fault.column, fault.message)
+
+
+def write_labels(rows: Iterable[LabelRow], path: Path) -> None:
+    """Write rows as long-form ``.csv`` or ``.jsonl``; :func:`read_labels` reads them back equal.
+
+    A CSV cell that a spreadsheet would run as a formula is a :class:`DataError`: such data go to JSONL.
+    """
+    names = [f.name for f in fields(LabelRow) if f.name not in ("line", "label_type")]
+    if path.suffix.lower() not in (".csv", ".jsonl"):
+        raise DataError(f"{path.name}: labels are written as .csv or .jsonl")
+    with path.open("w", newline="", encoding="utf-8") as f:
+        out = csv.writer(f)
+        if path.suffix.lower() == ".csv":
+            out.writerow(names)
+        for row in rows:
+            values = {n: getattr(row, n) for n in names}
+            if path.suffix.lower() == ".jsonl":
+                f.write(json.dumps({n: v for n, v in values.items() if v not in (None, "")}, ensure_ascii=False) + "\n")
+                continue
+            cells = ["" if v is None else str(v) for v in values.values()]
+            if risky := next((c for c in cells if _formula(c)), None):
+                raise DataError(f"{path.name}: {risky[:40]!r} would run as a formula in a spreadsheet; write .jsonl")
+            out.writerow(cells)
+
+
+def _formula(cell: str) -> bool:
+    if not cell or cell[0] not in "=+-@\t\r":
+        return False
+    try:
+        float(cell)
+    except ValueError:
+        return True
+    return False
 
 
 def from_wide(table: Mapping[str, Mapping[str, str | None]], raters_in: str) -> Iterator[LabelRow]:

@@ -1,0 +1,110 @@
+"""How many labels, of which items, and when to stop: said before the labelling starts, not after."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from math import ceil, sqrt
+
+from robustjudge.errors import DataError
+from robustjudge.measures import power
+from robustjudge.measures.sequential import beta_binomial
+from robustjudge.nouns import Estimate
+from robustjudge.profile.longform import LabelRow
+
+FLOOR = 30
+"""Fewest positives and negatives each; 100 are better."""
+
+
+def planned(half_width: float, prevalence: float, tpr: float, fpr: float, budget: int | None = None) -> list[str]:
+    """The label plan in words: items for TPR and FPR within +- ``half_width``, the verdicts for a corrected rate, and
+    with a ``budget`` how to split it and what it can show."""
+    positives = max(power.wilson_halfwidth(tpr, half_width), FLOOR)
+    negatives = max(power.wilson_halfwidth(fpr, half_width), FLOOR)
+    total = max(ceil(positives / prevalence), ceil(negatives / (1 - prevalence)))
+    out = [
+        f"TPR near {tpr:g} within +-{half_width:g}: {positives} positives;"
+        f" FPR near {fpr:g}: {negatives} negatives (at least {FLOOR} each, 100 are better)",
+        f"drawn at random at prevalence {prevalence:g}: about {total} items, each by two raters",
+    ]
+    j = tpr - fpr
+    if j <= 0:
+        out.append("the judge would be no better than chance: no number of verdicts corrects a rate with it")
+    else:
+        verdicts = power.proportion_imperfect_judge(prevalence, half_width, tpr, 1 - fpr).n
+        out.append(f"a corrected rate within +-{half_width:g}: {verdicts} judge verdicts, error rates taken as known")
+        seen = prevalence * tpr + (1 - prevalence) * fpr
+        if total > 1.5 * (positives + negatives):
+            share = prevalence * tpr / seen
+            chosen = ceil(positives / max(share, 1e-9))
+            out.append(
+                f"one class is rare: draw by the judge's label instead, about {chosen} judge positives and {negatives}"
+                " judge negatives (--judged FILE --size LABEL=N); the probabilities are kept and weighed back"
+            )
+        if budget is not None and 0 < seen < 1:
+            pos, neg = power.allocate_labels(budget, seen, tpr, 1 - fpr, pilot=max(20, budget // 5))
+            out.append(f"of {budget} labels, {pos} positives and {neg} negatives narrow a corrected rate most")
+    if budget is not None:
+        held = budget * prevalence
+        width = 1.96 * sqrt(tpr * (1 - tpr) / held) if held >= 1 else 1.0
+        out.append(f"{budget} random items hold about {held:.0f} positives: TPR +-{width:.2f} at best")
+    return out
+
+
+def next_items(
+    judged: Sequence[LabelRow], human: Sequence[LabelRow], positive: str, n: int = 10
+) -> list[tuple[str, str]]:
+    """The ``n`` items whose labels would narrow the post-stratified rate most: (item, why).
+
+    The variance of w1 p1 + w0 p0 falls fastest where w_k^2 p_k (1 - p_k) / m_k^2 is largest (Neyman); within a judge
+    cell items come in the order of a hash, which is a random draw, so the design stays ``judge_chosen``.
+    """
+    from robustjudge.spec import digest
+
+    said, truth = _joined(judged, human, positive)
+    share = {k: sum(v == k for v in said.values()) / len(said) for k in (True, False)}
+    count = Counter(said[i] for i in truth)
+    hits = Counter(said[i] for i, t in truth.items() if t)
+    left = {k: sorted((i for i, v in said.items() if v == k and i not in truth), key=digest) for k in (True, False)}
+    out: list[tuple[str, str]] = []
+    while len(out) < n and (left[True] or left[False]):
+        gain = {k: _gain(share[k], hits[k], count[k]) if left[k] else -1.0 for k in (True, False)}
+        cell = gain[True] >= gain[False]
+        count[cell] += 1
+        word = "positive" if cell else "negative"
+        out.append(
+            (left[cell].pop(0), f"judge says {word}; {share[cell]:.0%} of items, {count[cell] - 1} labelled so far")
+        )
+    return out
+
+
+def _gain(share: float, hits: int, count: int) -> float:
+    p = (hits + 0.5) / (count + 1)
+    return share**2 * p * (1 - p) * (1 / (count + 1) - 1 / (count + 2))
+
+
+def _joined(
+    judged: Sequence[LabelRow], human: Sequence[LabelRow], positive: str
+) -> tuple[dict[str, bool], dict[str, bool]]:
+    """(the judge's verdict of every item, the people's label of those that have one), as positive or not."""
+    said = {r.item: r.label == positive for r in judged if r.rater_kind == "judge" and r.label is not None}
+    if not said:
+        raise DataError("the file of judge verdicts holds none that could be read")
+    truth = {r.item: r.label == positive for r in human if r.rater_kind == "human" and r.repeat == 0 and r.item in said}
+    truth |= {r.item: r.label == positive for r in human if r.rater_kind == "adjudicated" and r.item in said}
+    return said, truth
+
+
+def may_stop(
+    judged: Sequence[LabelRow], human: Sequence[LabelRow], positive: str, half_width: float, alpha: float = 0.05
+) -> tuple[tuple[str, Estimate, bool], ...]:
+    """May labelling stop?  TPR and FPR so far with anytime-valid intervals (every look is allowed), and whether each is
+    within +- ``half_width``."""
+    said, truth = _joined(judged, human, positive)
+    out = []
+    for name, wanted in (("TPR", True), ("FPR", False)):
+        mine = [said[i] for i, t in truth.items() if t == wanted]
+        e = beta_binomial(sum(mine), len(mine), alpha)
+        narrow = e.low is not None and e.high is not None and (e.high - e.low) / 2 <= half_width
+        out.append((name, e, narrow))
+    return tuple(out)
