@@ -97,7 +97,7 @@ class Tokens:
 
     def spell(self, ids: Sequence[Ids]) -> tuple[str, ...]:
         """The text of each id sequence; empty for one that does not survive the text interface behind a space."""
-        texts = [self.text(s) for s in ids]
+        texts = [self.text(s) if all(0 <= i < self.size for i in s) else "" for s in ids]
         again = self._plain.encode_batch([f"{ANCHOR} {t}" for t in texts], add_special_tokens=False)
         heads = {self.plain(ANCHOR), self.plain(ANCHOR + " ")}
         out = []
@@ -108,8 +108,7 @@ class Tokens:
         return tuple(out)
 
     def _sayable(self, ids: Ids, text: str) -> bool:
-        known = all(0 <= i < self.size and i not in self.special for i in ids)
-        return known and bool(text.strip()) and "\ufffd" not in text and door.safe(text) == text
+        return not self.special.intersection(ids) and bool(text.strip()) and "\ufffd" not in text and door.safe(text) == text
 
     @lru_cache(maxsize=1)  # noqa: B019 (a tokenizer lives as long as its model)
     def legal(self) -> tuple[tuple[bool, ...], tuple[bool, ...]]:

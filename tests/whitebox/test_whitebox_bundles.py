@@ -1,0 +1,62 @@
+"""Which rows run together, and the store of prefixes."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings, strategies as st
+
+from robustjudge.models.whitebox.bundles import Bundle, Row, bundles, chunks, common
+
+ids = st.lists(st.integers(0, 2), min_size=1, max_size=9).map(tuple)
+
+
+@given(ids, ids)
+@settings(max_examples=200, deadline=None)
+def test_common_prefix(a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    n = common(a, b)
+    assert a[:n] == b[:n]
+    assert n == min(len(a), len(b)) or a[n] != b[n]
+
+
+@given(st.lists(ids, min_size=1, max_size=30), st.integers(1, 20), st.data())
+@settings(max_examples=200, deadline=None)
+def test_every_row_is_in_one_bundle_that_shares_its_prefix(
+    sequences: list[tuple[int, ...]], worth: int, data: st.DataObject
+) -> None:
+    rows = [Row(s, (data.draw(st.integers(0, len(s) - 1)),)) for s in sequences]
+    found = bundles(rows, worth)
+    assert sorted(i for b in found for i in b.rows) == list(range(len(rows)))
+    for b in found:
+        assert len({rows[i].ids[: b.shared] for i in b.rows}) == 1
+        assert all(b.shared <= rows[i].reads[0] for i in b.rows)
+    new = [i for b in found for c in chunks(rows, b, 8, 4) for i in c]
+    assert sorted(new) == list(range(len(rows)))
+
+
+def test_swaps_of_one_suffix_fall_into_bins() -> None:
+    """A row with a swap late in the suffix shares the suffix up to there."""
+    stem, suffix, after = tuple(range(100)), tuple(range(200, 220)), (7, 8, 9)
+    rows = []
+    for at in range(20):
+        for token in range(25):
+            swapped = (*suffix[:at], 1000 + token, *suffix[at + 1 :])
+            ids = (*stem, *swapped, *after)
+            rows.append(Row(ids, (len(ids) - 1,)))
+    found = bundles(rows, 512)
+    assert 3 <= len(found) <= 10
+    assert min(b.shared for b in found) == 100
+    assert max(b.shared for b in found) > 110
+    computed = sum(len(rows[i].ids) - b.shared for b in found for i in b.rows)
+    assert computed < 0.75 * sum(len(r.ids) - 100 for r in rows)
+
+
+def test_two_orders_are_two_bundles() -> None:
+    first = [Row((*range(50), 900 + i, *range(60, 100)), (90,)) for i in range(30)]
+    second = [Row((*range(500, 590), 900 + i, 1, 2), (92,)) for i in range(30)]
+    found = bundles([*first, *second], 512)
+    assert sorted(b.shared for b in found) == [50, 90]
+
+
+def test_chunks_hold_rows_of_equal_length() -> None:
+    rows = [Row((1,) * n, (n - 1,)) for n in (4, 5, 4, 5, 4)]
+    assert chunks(rows, Bundle(2, (0, 1, 2, 3, 4)), 4, 100) == [(0, 2), (4,), (1,), (3,)]
+    assert chunks(rows, Bundle(2, (0, 2, 4)), 1000, 2) == [(0, 2), (4,)]
