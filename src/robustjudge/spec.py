@@ -95,7 +95,7 @@ def load(data: Any) -> Any:
     if "kind" not in data:
         return {k: load(v) for k, v in data.items()}
     kind = data["kind"]
-    cls = _BY_NAME.get(kind)
+    cls = _BY_NAME.get(kind) if isinstance(kind, str) else None
     if cls is None:
         raise UnknownName("kind", str(kind), tuple(_BY_NAME))
     fields = {f.name for f in dataclasses.fields(cls)}
