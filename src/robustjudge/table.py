@@ -109,8 +109,9 @@ DROP_MARKS = "DELETE FROM journal WHERE cell = ?"
 
 
 def _case_key(case: Case) -> str:
-    fields = [case.id, case.task, case.response, case.kind, case.language, *case.references]
-    fields += [w.text for w in case.distractors] + [x for t in case.history for x in (t.role, t.text)]
+    fields = [case.id, case.task, case.response, case.kind, case.language, str(len(case.references)), *case.references]
+    fields += [str(len(case.distractors)), *(w.text for w in case.distractors)]
+    fields += [x for t in case.history for x in (t.role, t.text)]
     return digest(*fields, canonical([list(p) for p in case.meta]))
 
 
