@@ -52,7 +52,7 @@ class Defense(Interface):
 class Prompted:
     """A model behind a judge prompt: render, ask once, read strictly.
 
-    ``expect`` asks label probabilities besides and sets ``Verdict.expected``; ``constrained`` holds the reply to the
+    ``expect`` asks label probabilities besides, where one candidate is scored, and sets ``Verdict.expected``; ``constrained`` holds the reply to the
     verdict line by a grammar (local models).  ``family`` overrides the table of model families.
     """
 
@@ -68,7 +68,7 @@ class Prompted:
         call = self.call(slate, form)
         (completion,) = await Complete((call,))
         verdict = decide(completion, form, slate)
-        if self.expect and call.readout is not None:
+        if self.expect and call.readout is not None and len(slate.candidates) == 1:
             asked = LabelCall(call, call.readout.labels, call.readout.lead)
             (weights,) = await Weigh((asked,))
             verdict = with_odds(verdict, weights, call.readout)

@@ -13,11 +13,14 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False)
 
-ATTACKS = ("identity", "neutral/H6", "shuffled_payload/H6", "H1", "H2", "H3", "H4", "H5", "H6", "H7", "H8")
+ATTACKS = ("identity", "neutral/H6", "H1", "H2", "H3", "H4", "H5", "H6", "H7", "H8")
 PAIRED = ("translation", "mathematics")
 """The two tasks that are judged pairwise as well; pairwise costs two orders a text."""
 
 EMBEDDED = "llamacpp/smollm2"
+REPLY = 20
+"""What one call costs besides its new prompt tokens, in prompt tokens: a short reply and the label read-out."""
+
 PLANTED = ("gameable", "perfect")
 
 
@@ -107,13 +110,17 @@ def affordable(model: Any, minutes: float) -> tuple[int, str]:
     assert isinstance(judge, Prompted)
     tokens = 0
     last = ""
+    seen: set[str] = set()
     sample = None
     for cell in first.cells():
         for call in calls_of(cell):
             text = "".join(m.text for m in call.messages)
-            shared = common(last, text)
-            tokens += model.count_tokens(text[shared:]) + 12
-            last, sample = text, sample or call
+            sample = sample or call
+            if text in seen:
+                continue
+            seen.add(text)
+            tokens += model.count_tokens(text[common(last, text) :]) + REPLY
+            last = text
     assert sample is not None
     started = time.monotonic()
     in_loop(lambda: model.complete(sample))  # loads the weights: not a measure of speed
