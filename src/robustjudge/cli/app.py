@@ -17,6 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("robustjudge.cli.outputs", "rebuild the reports of a run, no call"),
     "export": ("robustjudge.cli.outputs", "write the table as CSV, JSONL or Parquet"),
     "compare": ("robustjudge.cli.outputs", "two runs: flipped trials by case, with both replies"),
+    "leaderboard": ("robustjudge.cli.board", "several runs of one suite on one page"),
     "gate": ("robustjudge.cli.gate", "decide by a policy whether the judge may ship"),
     "lint": ("robustjudge.cli.prompts", "check a judge prompt and its reader without any call"),
     "read": ("robustjudge.cli.prompts", "audit a verdict reader on recorded replies"),

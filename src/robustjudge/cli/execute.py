@@ -57,7 +57,7 @@ def run(
     from robustjudge.errors import ConfigError
     from robustjudge.execution import Options, execute
 
-    if not (suite or resume):
+    if not resume and not (suite and judge):
         config = found(config)
     if resume is not None and config is None:
         settings, base = stored(resume)
@@ -81,11 +81,17 @@ def run(
         if cases:
             overrides["cases"] = [{"source": cases, "root": str(root.absolute()) if root else ""}]
         if suite:
-            from robustjudge.suite import config_of
+            from robustjudge.suite import compared, config_of, quoted
 
-            overrides = {**config_of(suite), **{k: v for k, v in overrides.items() if v is not None}}
+            given = {**written(config), **({"judges": overrides.pop("judges")} if judge else {})}
+            frozen = config_of(suite, given, str(root.absolute()) if root and not cases else "")
+            overrides = {**frozen, **{k: v for k, v in overrides.items() if v is not None}}
         settings, base = read_config(config, overrides), (config.parent if config else Path())
         settings = with_limit(settings, limit)
+        if suite:
+            plain = read_config(config, frozen).model_dump(mode="json")
+            changed = compared(plain, settings.model_dump(mode="json"))
+            settings = settings.model_copy(update={"suite": quoted(settings.suite, changed)})
     if not settings.judges:
         raise ConfigError("no judge: give --judge provider/model, or a configuration with judges (`robustjudge init`)")
     if mode not in ("live", "replay-only", "record", "off") or store not in ("full", "hashes"):
@@ -128,6 +134,15 @@ def run(
     finish(done.path, redact)
     sys.stderr.write(f"{progress.words()}\n")
     require_usable(done.path)
+
+
+def written(config: Path | None) -> dict[str, Any]:
+    """What a configuration file says, unchecked; nothing without one."""
+    from robustjudge.config.files import read_table, read_yaml
+
+    if config is None:
+        return {}
+    return read_table(config) if config.name == "pyproject.toml" else read_yaml(config)
 
 
 def taken_in(plan: Any) -> dict[str, Any]:
@@ -183,3 +198,14 @@ def finish(path: Path, redact: bool = False) -> None:
     typer.echo(visible(summary(path)))
     for name, file in written.items():
         typer.echo(f"{name}: {file}")
+    show_suite(path)
+
+
+def show_suite(path: Path) -> None:
+    """For the run of a suite: write its tables beside the published ones, and print them."""
+    from robustjudge.shapes.build import told, write
+
+    for file in write(path).values():
+        typer.echo(f"suite: {file}")
+    if text := told(path):
+        typer.echo(f"\n{text}")

@@ -21,6 +21,7 @@ def report(
     redact: Annotated[bool, typer.Option("--redact-payloads", help="hashes instead of attack texts")] = False,
 ) -> None:
     """Rebuild the reports of a run from its table; no call is made."""
+    from robustjudge.cli.execute import show_suite
     from robustjudge.engine.folder import Folder
     from robustjudge.errors import UnknownName
     from robustjudge.reports import summary, write
@@ -34,6 +35,7 @@ def report(
     typer.echo(visible(summary(path)))
     for name, file in written.items():
         typer.echo(f"{name}: {file}")
+    show_suite(path)
 
 
 @app.command("export")

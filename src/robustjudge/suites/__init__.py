@@ -1,0 +1,1 @@
+"""Frozen, versioned plans as data files, and the paper's printed figures."""
