@@ -94,6 +94,8 @@ async def _driven(
     case, protocol = objective.case, objective.protocol
     assert case is not None and protocol is not None
     shadows = objective.shadows or (case.response,)
+    if protocol.kind == "best_of":  # a slate of K refuses equal candidates, and the clean text may be its own shadow
+        shadows = tuple(s if s != text else f"{s} " for s in shadows)
     rivals = (
         [replace(case, references=(s,), distractors=()) for s in shadows] if protocol.kind != "pointwise" else [case]
     )
