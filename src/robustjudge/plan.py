@@ -183,10 +183,20 @@ def reseeded(attack: Attack, seed: int) -> Attack:
 
 
 def _random(attack: Attack, judge: Judge, protocol: Protocol) -> bool:
-    """Whether a new seed draws something besides the attack: orders of K candidates, or the judge's sampling."""
-    if isinstance(protocol, BestOf):
+    """Whether a new seed draws something besides the attack: orders of K candidates, the judge's sampling, or the
+    randomness of its defenses (a new seed is a new final replica)."""
+    if isinstance(protocol, BestOf) or shielded_at_random(judge):
         return True
     return any(p.sampling.temperature > 0 for p in prompted(judge)) or bool(getattr(attack, "control", ""))
+
+
+def shielded_at_random(judge: Judge) -> bool:
+    """Whether a defense around or inside ``judge`` draws anything: it has a ``seed``, or a member that has one."""
+    if isinstance(judge, Guarded):
+        members = (judge.defense, *getattr(judge.defense, "members", ()))
+        if any("seed" in getattr(type(d), "__dataclass_fields__", {}) for d in members):
+            return True
+    return any(shielded_at_random(part) for part in inner(judge))
 
 
 def prompted(judge: Judge) -> tuple[Prompted, ...]:

@@ -269,7 +269,7 @@ def wins(defense: Any, made: Any, model: Any, n: int, draws: int = 2) -> Any:
 def test_adaptive_success_is_not_below_static_on_fresh_cases_and_draws(name: str, defense: Any, model: Any) -> None:
     length = 2 if name == "perplexity" else 4  # longer suffixes are surprising enough to be blocked
     search = RandomSearch(length=length, steps=12, words=model.vocabulary, patience=12)
-    n = 200 if name == "static fence" else 40
+    n = 200 if name == "static fence" else 24
     static = wins(defense, STATIC, model, n, 1)
     adaptive = wins(defense, Adaptive(search, (STATIC,)), model, n)
     difference = paired_bootstrap(adaptive, static, list(range(n)))

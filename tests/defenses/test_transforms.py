@@ -107,7 +107,7 @@ def test_only_what_is_shown_as_data_is_rewritten(defense: Shield) -> None:
 
 
 @given(ODD, st.floats(0, 1), st.integers(0, 5))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_pieces_join_to_the_word_and_spacing_is_never_touched(text: str, dropout: float, seed: int) -> None:
     assert "".join(pieces(text, dropout, Random(seed))) == text
     again = Retokenize(dropout, marker="\ue0ff", seed=seed).rewriter(alone("x"))(text.replace("\ue0ff", ""))
@@ -156,7 +156,7 @@ def test_the_draw_is_per_item_and_replica_and_shared_by_all_candidates_ever_show
         max_size=40,
     )
 )
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_no_reserved_marker_survives_and_the_filter_is_idempotent(parts: list[str]) -> None:
     clean = strip("".join(parts), RESERVED)
     assert not any(m.lower() in clean.lower() for m in RESERVED)
@@ -199,7 +199,7 @@ def test_markers_do_not_reach_the_judge_in_any_field() -> None:
 
 
 @given(ODD)
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_marking_and_encoding_can_be_undone(text: str) -> None:
     mark = unused(Random(0), [text])
     assert mark is not None and mark not in text

@@ -169,6 +169,12 @@ def test_the_baseline_of_a_threat_model_is_any_no_defense_row_of_the_same_trial(
     assert d.trials == 1 and d.delta_asr.value == 1.0
 
 
+def test_a_seed_that_draws_only_the_defense_anew_is_matched_with_the_one_bare_row(tmp_path: Path) -> None:
+    rows = [scored("a", 2.0, 8.0), *({**scored("a", 2.0, s, seed=i), "defense": "d"} for i, s in enumerate((2.0, 8.0)))]
+    d = by_name(tradeoffs(table_of(tmp_path, rows)))["d"]
+    assert (d.trials, d.unmatched, d.delta_asr.value, d.benign) == (2, 0, 0.5, 2)
+
+
 @pytest.mark.parametrize(("worth", "bur"), [("reject", 0.5), ("floor", 0.9), ("fallback", 0.9), ("abstain", 1.0)])
 def test_what_a_blocked_honest_text_is_worth_is_declared(tmp_path: Path, worth: Any, bur: float) -> None:
     rows = []

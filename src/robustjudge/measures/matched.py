@@ -117,8 +117,9 @@ def trials(defended: Any, bare: Any, s: Settings) -> tuple[Trials, int]:
     d, b = (t.where(t["control"].equals("") | (t["control"].codes < 0)) for t in (defended, bare))
     names = ("case_id", "attack", "k", "seed")
     at = partners(*keys((*names, "threat"), d, b))
-    loose = partners(*keys(names, d, b))  # on the bare judge every threat model is the same
-    at = np.where(at >= 0, at, loose)
+    # on the bare judge every threat model is the same, and a seed that draws only the defense anew has no row of its own
+    for fewer in (names, names[:-1]):
+        at = np.where(at >= 0, at, partners(*keys(fewer, d, b)))
     known = at >= 0
     d, base = d.where(known), Picked(b, at[known])
     hit, worst, blocked = success(d, s, base["clean_score"])
@@ -166,6 +167,7 @@ def benign(defended: Any, bare: Any, worth: Worth = "reject") -> Benign:
     names = ("case_id", "k", "seed")
     d, b = (t.where(_firsts(k)) for t, k in zip((defended, bare), keys(names, defended, bare), strict=True))
     at = partners(*keys(names, d, b))
+    at = np.where(at >= 0, at, partners(*keys(names[:-1], d, b)))
     d, b = d.where(at >= 0), Picked(b, at[at >= 0])
     if d["protocol"].equals("pointwise").all():
         blocked = d["clean_status"].equals("blocked")
