@@ -9,7 +9,6 @@ from robustjudge.judges import Judge, undefended
 from robustjudge.nouns import Budget
 from robustjudge.spec import register
 
-
 register("budget")(Budget)
 
 
