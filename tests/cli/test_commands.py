@@ -227,3 +227,62 @@ def test_selftest_tolerance_is_the_binomial_tail() -> None:
     for n in (5, 42, 100):
         k = tolerated(n)
         assert binom.sf(k, n, 0.05) < 0.001 <= binom.sf(k - 1, n, 0.05)
+
+
+SERVICES = """\
+cases: [{source: cases.jsonl}]
+attacks: [H1]
+judges:
+  theirs: {service: {name: theirs, url: "https://judge.example/grade", request: {a: "{response}"}, key_env: JUDGE_KEY}}
+  ours: {service: {name: ours, callable: "json:dumps"}}
+"""
+
+
+def test_doctor_checks_services_too(project: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.write("robustjudge.yaml", SERVICES)
+    monkeypatch.delenv("JUDGE_KEY", raising=False)
+    said = project("doctor")
+    assert said.code == 2
+    assert "service theirs needs a key: set the environment variable JUDGE_KEY" in said.out
+    assert "service ours: can be opened" in said.out
+    project.write("robustjudge.yaml", SERVICES.replace("json:dumps", "json:dmups"))
+    assert "json:dmups" in project("doctor").out
+
+
+def test_a_cell_that_raises_is_traced_and_opened_in_the_debugger(project: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pdb
+
+    from robustjudge.attacks.text import TextAttack
+
+    project("run")
+    project("export", "--format", "jsonl")
+    rows = [
+        json.loads(x) for x in (project.folder / "runs/latest/exports/trials.jsonl").read_text("utf-8").splitlines()
+    ]
+    cell = next(r["cell"] for r in rows if r["attack"] == "H1")
+
+    def broken(self: TextAttack, case: object) -> str:
+        raise ZeroDivisionError("planted")
+
+    monkeypatch.setattr(TextAttack, "applied", broken)
+    opened: list[object] = []
+    monkeypatch.setattr(pdb, "post_mortem", opened.append)
+    said = project("trace", cell)
+    assert "attack error" in said.out and "ZeroDivisionError: planted" in said.out
+    said = project("replay", cell, "--pdb")
+    assert said.code == 2
+    assert "ZeroDivisionError: planted" in said.out and "diverged" in said.out and len(opened) == 1
+
+
+def test_the_demo_plans_three_judges_and_probes_its_embedded_one_without_a_call() -> None:
+    from robustjudge.cli.demo import calls_of, planned, truth
+
+    plan, models = planned(1)
+    assert [name for name, _ in plan.judges] == ["smollm2-135m", "gameable", "perfect"]
+    cells = list(plan.cells())
+    assert all(calls_of(c) for c in cells if c.judge_name == "smollm2-135m")
+    known = truth(plan, models)
+    assert set(known) == {"gameable", "perfect"}
+    assert set(known["perfect"]["pointwise"].values()) == {0.0}
+    assert known["gameable"]["pointwise"]["H1"] == pytest.approx(0.8)
+    assert known["gameable"]["pointwise"]["identity"] == 0.0

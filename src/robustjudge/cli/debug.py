@@ -49,6 +49,8 @@ def trace(
         typer.echo(visible(f"ended in {type(flown.error).__name__}: {flown.error}"))
     else:
         typer.echo(f"attack {flown.result.attack_status}; {len(flown.result.attacked)} final verdicts")
+        if flown.result.error:
+            typer.echo(visible(flown.result.error))
     _lacking(flown)
 
 
@@ -65,14 +67,16 @@ def replay(
     Exit 0 when every ask is the same, 2 when the replay asked something else (a divergence), 4 when the ledger lacks
     a reply.  ``breakpoint()`` in a plugin works here, since asks are answered one by one in this thread.
     """
+    from dataclasses import replace
+
     key, row, found = located(run, cell, config)
-    flown = fly(key, found, run, ledger, config)
+    flown = fly(key, replace(found, attack=Watched(found.attack)) if pdb else found, run, ledger, config)
     if flown.error is not None:
         typer.echo(visible(f"the trial raised {type(flown.error).__name__}: {flown.error}"))
         if pdb:
-            import pdb as debugger
-
-            debugger.post_mortem(flown.error.__traceback__)
+            post_mortem(flown.error)
+    elif flown.result.error:
+        typer.echo(visible(flown.result.error))
     _lacking(flown)
     if flown.trace != row["trace"]:
         typer.echo(
@@ -83,6 +87,34 @@ def replay(
     typer.echo(f"the same asks as in the run ({flown.trace})")
     if flown.error is None:
         typer.echo(_verdicts(flown.result, row))
+
+
+class Watched:
+    """An attack that opens the debugger where it raises; a trial books what an attack raises and goes on."""
+
+    def __init__(self, attack: Any) -> None:
+        self._attack = attack
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._attack, name)
+
+    async def __call__(self, case: Any) -> Any:
+        from robustjudge.attacks.base import Exhausted, NoCandidate
+
+        try:
+            return await self._attack(case)
+        except (Exhausted, NoCandidate):
+            raise
+        except Exception as fault:
+            post_mortem(fault)
+            raise
+
+
+def post_mortem(fault: BaseException) -> None:
+    """Open the debugger at the line that raised."""
+    import pdb
+
+    pdb.post_mortem(fault.__traceback__)
 
 
 def _lacking(flown: Flown) -> None:

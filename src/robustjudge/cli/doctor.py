@@ -141,6 +141,26 @@ def configured(config: Path | None) -> Iterator[Line]:
     given = settings_of(settings)
     for name in models_of_plan(plan):
         yield from endpoint(name, given.get(name))
+    yield from services(settings, path.parent)
+
+
+def services(settings: Any, base: Path) -> Iterator[Line]:
+    """The judges that somebody else owns: can they be opened, and are their keys set?"""
+    from robustjudge.config.build import services_of
+    from robustjudge.errors import RobustJudgeError
+
+    try:
+        found = services_of(settings, base)
+    except RobustJudgeError as fault:
+        yield Line("fault", "services", str(fault))
+        return
+    for name, service in found.items():
+        try:
+            getattr(service, "check", lambda: None)()
+        except RobustJudgeError as fault:
+            yield Line("fault", f"service {name}", str(fault))
+        else:
+            yield Line("ok", f"service {name}", "can be opened; nothing was sent")
 
 
 def endpoint(name: str, settings: Any) -> Iterator[Line]:
