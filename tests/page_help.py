@@ -8,8 +8,10 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
+from robustjudge import door
+from robustjudge.spec import canonical
 from robustjudge.web.guard import Guard, csrf_of
-from table_help import chosen, scored, write
+from table_help import DEFAULT_TEXTS, _detail, chosen, scored, write
 
 PORT = 8123
 TOKENS = {"a" * 43: "ann", "b" * 43: "bob"}
@@ -23,6 +25,21 @@ NASTY = (
     "\x1b[31mred \u202egnp.exe",
 )
 HOSTILE = " ".join(NASTY)
+
+
+def told(row: dict[str, Any]) -> dict[str, Any]:
+    """The row with the scores and choices of its columns in its detail too, where the gate reads them."""
+    texts = {**DEFAULT_TEXTS, **row.get("texts", {})}
+    detail = _detail(row, {k: door.digest(door.safe(v))[:32] for k, v in texts.items()})
+    for s in detail["shown"]:
+        arm = "clean" if s["arm"] == "clean" else "attacked"
+        letters = row.get(f"{arm}_outcomes")
+        if letters:
+            s.pop("score")
+            s |= {"index": [0, 1], "choice": {"W": 0, "L": 1, "T": -1}[letters[s["order"]]]}
+        else:
+            s["score"] = row[f"{arm}_score"]
+    return {**row, "detail": canonical(detail)}
 
 
 def hostile_run(folder: Path, n: int = 1, hostile: str = HOSTILE, severity: str = "critical") -> Path:
@@ -40,7 +57,7 @@ def hostile_run(folder: Path, n: int = 1, hostile: str = HOSTILE, severity: str 
     rows.append(chosen(f"pair {hostile}", "LL", "WW", attack="pair", texts=texts, **common))
     rows.append(scored("held", 2, 2, attack="held", texts={**texts, "attacked": "held"}, **common))
     state = {"state": "complete", "started": f"now {hostile}", "judges": {f"judge {hostile}": {}}}
-    return write(folder, rows, state)
+    return write(folder, [told(r) for r in rows], state)
 
 
 def client(app: Any, who: str = "ann") -> TestClient:

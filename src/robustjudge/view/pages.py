@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
+from urllib.parse import parse_qs
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -36,6 +37,7 @@ def environment() -> Environment:
         finalize=_text,
     )
     env.filters["line"] = one_line
+    env.filters["exact"] = escape  # for what a visitor edits: escaped, hidden characters kept as they are
     env.filters["figure"] = figure
     env.filters["thousands"] = lambda n: f"{n:,}"
     return env
@@ -50,6 +52,12 @@ def page(request: Request, template: str, status: int = 200, /, **more: Any) -> 
     """A rendered page for the visitor of a request."""
     who, csrf = visitor(request.scope), form_token(request.scope)
     return HTMLResponse(environment().get_template(template).render(who=who, csrf=csrf, **more), status)
+
+
+async def posted(request: Request) -> dict[str, str]:
+    """The fields of an url-encoded form, the first value of each."""
+    fields = parse_qs((await request.body()).decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=1000)
+    return {k: v[0] for k, v in fields.items()}
 
 
 async def told(request: Request, fault: Exception) -> Response:

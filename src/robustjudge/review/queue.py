@@ -1,0 +1,206 @@
+"""The queue: failures that need a person and generated inputs that wait for approval, gravest first, by content hash."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from robustjudge.engine.folder import Folder
+from robustjudge.errors import ConfigError
+from robustjudge.gate.decide import look
+from robustjudge.gate.evidence import evidence, subjects
+from robustjudge.gate.failures import Outcome
+from robustjudge.gate.people import content_hash, needs_person
+from robustjudge.gate.policy import SEVERITIES, Policy
+from robustjudge.review.store import INPUT, Event, Store
+from robustjudge.variants import Variant, append_variants, read_variants
+
+Kind = Literal["failure", "swing", "generated"]
+
+SIZE = 50
+GRAVITY = {name: i for i, name in enumerate(reversed(SEVERITIES))}
+STATUS = {"approve": "approved", "edit": "edited", "reject": "rejected"}
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing to decide on.  ``id`` is its content hash; ``cell`` and ``run`` lead to the trial behind a failure,
+    ``file`` to the review file of a generated input.  ``swing`` in scale units (``None``: no verdict)."""
+
+    id: str
+    kind: Kind
+    severity: str
+    category: str
+    case: str
+    attack: str
+    judge: str = ""
+    defense: str = ""
+    protocol: str = ""
+    swing: float | None = None
+    rules: str = ""
+    run: str = ""
+    cell: str = ""
+    file: str = ""
+    text: str = ""
+    expected: float | None = None
+    status: str = ""
+
+    def waits(self, standing: Mapping[str, Event]) -> bool:
+        """Whether nobody has decided on it, here or in its review file."""
+        return self.id not in standing and self.status in ("", "pending")
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of the queue: items with the decision that stands for each, and the counts of the whole queue."""
+
+    items: tuple[tuple[Item, Event | None], ...]
+    matching: int
+    waiting: int
+    total: int
+    number: int
+
+    @property
+    def last(self) -> int:
+        return max(0, (self.matching - 1) // SIZE)
+
+
+def findings(run: Path, policy: Policy | None = None, least: str = "critical") -> tuple[Item, ...]:
+    """The findings of every judge and defense of a run that need a person, and failures of severity ``least`` or graver."""
+    if least not in SEVERITIES:
+        raise ConfigError(f"severity is one of {', '.join(SEVERITIES)}, not {least!r}")
+    path = Folder.open(run).path
+    policy = policy or Policy()
+    out: dict[str, Item] = {}
+    for judge, defense in subjects(path):
+        e = evidence(path, judge, defense)
+        for o in look(e, policy).outcomes:
+            grave = o.counts and GRAVITY[o.trial.severity] <= GRAVITY[least]
+            if grave or needs_person(o, policy.high_stakes):
+                item = _finding(content_hash(e, o.trial), o, path)
+                out.setdefault(item.id, item)
+    return tuple(out.values())
+
+
+def _finding(name: str, o: Outcome, run: Path) -> Item:
+    t = o.trial
+    return Item(
+        name,
+        "failure" if o.failed else "swing",
+        t.severity,
+        t.category,
+        t.case_id,
+        t.attack,
+        t.judge,
+        t.defense,
+        t.protocol,
+        o.score_delta,
+        ", ".join(o.rules),
+        str(run),
+        t.cell,
+    )
+
+
+def generated(files: Iterable[Path]) -> tuple[Item, ...]:
+    """The generated inputs of review files, but those that no person had to approve."""
+    return tuple(
+        [_generated(v, f) for f in files for v in read_variants(f).values() if v.status != "approved" or v.who]
+    )
+
+
+def _generated(v: Variant, file: Path) -> Item:
+    more: dict[str, Any] = {"file": str(file), "text": v.text, "expected": v.expected, "status": v.status}
+    return Item(v.id, "generated", v.severity, v.category, v.case, v.attack, **more)
+
+
+class Queue:
+    """Items in a fixed order over a store of decisions.  An edited input adds the input it became, approved."""
+
+    def __init__(self, items: Sequence[Item], store: Store) -> None:
+        self.store = store
+        self._by: dict[str, Item] = {}
+        order = sorted(items, key=lambda i: (GRAVITY.get(i.severity, 9), -abs(i.swing or 0.0), i.case, i.attack, i.id))
+        for i in order:
+            self._by.setdefault(i.id, i)
+        self._sync()
+
+    def __len__(self) -> int:
+        return len(self._by)
+
+    def item(self, name: str) -> Item | None:
+        return self._by.get(name)
+
+    def page(self, number: int = 0, show: str = "waiting", kind: str = "", severity: str = "") -> Page:
+        """Page ``number`` (from 0) of the items that are ``waiting``, ``decided`` or ``all``."""
+        standing = self.store.standing()
+        waiting = sum(i.waits(standing) for i in self._by.values())
+        found = [
+            i
+            for i in self._by.values()
+            if (show == "all" or i.waits(standing) == (show == "waiting"))
+            and (not kind or i.kind == kind)
+            and (not severity or i.severity == severity)
+        ]
+        number = max(0, min(number, (len(found) - 1) // SIZE))
+        part = found[number * SIZE : (number + 1) * SIZE]
+        pairs = tuple([(i, standing.get(i.id)) for i in part])
+        return Page(pairs, len(found), waiting, len(self._by), number)
+
+    def after(self, name: str) -> str:
+        """The next item that waits, from ``name`` on and then from the start; empty when none does."""
+        standing = self.store.standing()
+        names = list(self._by)
+        start = names.index(name) + 1 if name in self._by else 0
+        turned = (*names[start:], *names[:start])
+        return next((n for n in turned if self._by[n].waits(standing) and n != name), "")
+
+    def decide(self, item: Item, seen: int, decision: str, who: str, note: str = "", content: str = "") -> Event:
+        """Store a decision and, for a generated input, write it into its review file."""
+        allowed = INPUT if item.kind == "generated" else ("confirm", "dismiss", "redesign", "other")
+        if decision not in allowed:
+            raise ConfigError(f"this item is decided by one of {', '.join(allowed)}, not {decision!r}")
+        if decision == "edit" and not content.strip():
+            raise ConfigError("an edited input needs a text")
+        event = self.store.decide(item.id, seen, decision, who, note, content.replace("\r\n", "\n"))
+        if item.kind == "generated":
+            self._write(item, event)
+        return event
+
+    def _write(self, item: Item, event: Event) -> None:
+        path = Path(item.file)
+        held = read_variants(path)[item.id]
+        lines = held.decided(
+            STATUS[event.decision], event.who, event.at, event.note, event.content.replace("\r\n", "\n")
+        )
+        append_variants(path, lines)
+
+    def _sync(self) -> None:
+        """Write into the review files what was decided but not yet written when a process ended."""
+        standing = self.store.standing()
+        held: dict[str, dict[str, Variant]] = {}
+        for item in tuple(self._by.values()):
+            event = standing.get(item.id)
+            if item.kind != "generated" or event is None:
+                continue
+            if item.file not in held:
+                held[item.file] = read_variants(Path(item.file))
+            v = held[item.file][item.id]
+            if (v.who, v.when) != (event.who, event.at):
+                self._write(item, event)
+
+    def export(self) -> Iterable[Mapping[str, Any]]:
+        """Every item with the decision that stands and its whole trail."""
+        trails: dict[str, list[Event]] = {}
+        for e in self.store.events():
+            trails.setdefault(e.item, []).append(e)
+        for i in self._by.values():
+            trail = sorted(trails.get(i.id, []), key=lambda e: e.version)
+            stands = next((e for e in reversed(trail) if e.applied and e.decision != "note"), None)
+            said = None if stands is None else _told(stands)
+            yield {**asdict(replace(i, run=Path(i.run).name)), "decision": said, "trail": [_told(e) for e in trail]}
+
+
+def _told(e: Event) -> dict[str, Any]:
+    return {k: v for k, v in asdict(e).items() if k != "item"}
