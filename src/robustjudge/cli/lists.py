@@ -52,12 +52,13 @@ def attacks() -> Iterator[Entry]:
 def defenses() -> Iterator[Entry]:
     from importlib import import_module
 
-    from robustjudge.defenses.library import ALIASES, BUILT
+    from robustjudge.defenses.library import ALIASES, known
 
-    for name, cls in BUILT.items():
+    for name, cls in sorted(known().items()):
         number = next((alias for alias, kind in ALIASES.items() if kind == name), "")
         about = _first(import_module(cls.__module__).__doc__)
-        yield name, f"{number}: {about}" if number and not about.startswith(number) else about, OURS
+        words = f"{number}: {about}" if number and not about.startswith(number) else about
+        yield name, words, cls.__module__.partition(".")[0]
 
 
 def judges() -> Iterator[Entry]:

@@ -131,13 +131,31 @@ def protocol_of(text: str) -> Protocol:
     raise UnknownName("protocol", name, ("pointwise", "grading", "pairwise", "best_of:4", "appeal:3"))
 
 
+def with_packs(names: Iterable[str], base: Path) -> list[str]:
+    """The names, with every ``payload:FILE`` among them read as a text attack of the user and replaced by its id."""
+    from robustjudge.attacks import packs
+
+    out = []
+    for name in names:
+        if name.startswith("payload:"):
+            file = base / name.removeprefix("payload:")
+            try:
+                found = packs.read(file.read_text("utf-8"), str(file))
+            except (OSError, UnicodeDecodeError) as fault:
+                raise ConfigError(f"attacks: {file} cannot be read ({fault})") from None
+            packs.add(found)
+            name = found.id
+        out.append(name)
+    return out
+
+
 def attacks_of(names: Iterable[str], controls: Iterable[str], quick: bool, base: Path = Path()) -> tuple[Attack, ...]:
     """Attacks by name, alias, suite or category, with the controls that make their numbers mean something.
 
     ``replay:FILE`` takes the texts of a regression file, ``artefact:FILE`` a universal attack that an earlier run fitted
-    (``runs/.../artefacts/*.json``), to be tried on another judge.
+    (``runs/.../artefacts/*.json``), to be tried on another judge; ``payload:FILE`` a text attack of the user (TOML).
     """
-    given = tuple(names)
+    given = tuple(with_packs(names, base))
     kept = [n for n in given if n.startswith(("replay:", "artefact:"))]
     wanted = library.expand(tuple(n for n in given if n not in kept)) if len(kept) < len(given) else ()
     made = [library.attack(n, quick=quick) for n in wanted]

@@ -120,7 +120,8 @@ class Config(Strict):
         default_factory=lambda: ["pointwise"], description="pointwise, grading, pairwise, best_of:K, appeal"
     )
     attacks: list[str] = Field(
-        default_factory=lambda: ["heuristic"], description="names, aliases, suites or categories of attacks"
+        default_factory=lambda: ["heuristic"],
+        description="names, aliases, suites, categories, or payload:FILE (a TOML file of yours)",
     )
     controls: list[str] = Field(
         default_factory=lambda: ["identity", "neutral/H6", "shuffled_payload/H6"],

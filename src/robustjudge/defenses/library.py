@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
+from functools import cache
+from importlib import metadata
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -81,9 +83,25 @@ PREVENTION = ("retokenize", "delimiters", "sandwich", "instructional", "struq_ad
 DETECTION = ("perplexity", "windowed_perplexity", "llm_detector")
 
 
+GROUP = "robustjudge.defenses"
+"""Entry-point group of third-party defenses: name -> class."""
+
+
+@cache
+def known() -> Mapping[str, type[Shield]]:
+    """Every defense class by name; a name that two packages offer is an error naming both."""
+    made = dict(BUILT)
+    for point in metadata.entry_points(group=GROUP):
+        if point.name in made or point.name in ALIASES:
+            owner = made[point.name].__module__ if point.name in made else "robustjudge"
+            raise ConfigError(f"defense {point.name!r} is offered by both {owner} and {point.value}; rename one")
+        made[point.name] = point.load()
+    return made
+
+
 def defense_names() -> tuple[str, ...]:
     """Every defense by name, sorted; :data:`ALIASES` holds the paper's numbers."""
-    return tuple(sorted(BUILT))
+    return tuple(sorted(known()))
 
 
 def defense_of(name: str, given: Mapping[str, Any], base: Path = Path()) -> Shield:
@@ -101,9 +119,9 @@ def defense_of(name: str, given: Mapping[str, Any], base: Path = Path()) -> Shie
         return Chain(tuple(_member(name, p, base) for p in parts))
     kind = str(settings.pop("kind", name))
     kind = ALIASES.get(kind, kind)
-    cls = BUILT.get(kind)
+    cls = known().get(kind)
     if cls is None:
-        raise UnknownName("defense", kind, (*BUILT, *ALIASES))
+        raise UnknownName("defense", kind, (*known(), *ALIASES))
     if "threshold" in settings:
         settings["tau"] = threshold.load(base / str(settings.pop("threshold")))
     return _built(name, kind, cls, settings)
