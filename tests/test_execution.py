@@ -600,3 +600,60 @@ def test_wrapped_judges_and_sampling_change_the_cell(tmp_path: Path) -> None:
         key(cases=lambda: iter([replace(cases(1)[0], response="another")])),
     }
     assert len(keys) == 11
+
+
+NOTEBOOK = """
+import asyncio, sys
+sys.path.insert(0, {tests!r})
+from pathlib import Path
+from core_help import Talker, cases, go, planned
+
+class Slow(Talker):
+    async def complete(self, call):
+        with open({log!r}, "a") as file: file.write("sent\\n")
+        await asyncio.sleep(0.2)
+        return await super().complete(call)
+
+async def cell():
+    go(planned(cases(500)), Path({folder!r}), Slow(), window=4)
+
+loop = asyncio.new_event_loop()
+try:
+    loop.run_until_complete(cell())
+except KeyboardInterrupt:
+    print("stopped", flush=True)
+    sys.exit(7)
+"""
+
+
+def test_a_notebooks_stop_button_ends_the_run_and_keeps_what_was_answered(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    code = NOTEBOOK.format(tests=str(Path(__file__).parent), log=str(log), folder=str(tmp_path))
+    child = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 30
+    while not (log.exists() and log.read_text().count("sent") >= 12) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    child.send_signal(signal.SIGINT)
+    out, _ = child.communicate(timeout=30)
+    assert (child.returncode, out.strip()) == (7, "stopped")
+    db = sqlite3.connect(tmp_path / "ledger.sqlite")
+    assert db.execute("SELECT count(*) FROM replies").fetchone()[0] == log.read_text().count("sent")
+    db.close()
+    (folder,) = [p for p in (tmp_path / "runs").iterdir() if not p.is_symlink()]
+    assert json.loads((folder / "manifest.json").read_text())["state"] == "incomplete"
+
+
+def test_two_processes_share_one_ledger(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path;"
+        "from core_help import Talker, cases, go, planned;"
+        "m = Talker(delay=0.002); run = go(planned(cases(40)), Path(sys.argv[2]), m); print(len(m.calls))"
+    )
+    command = [sys.executable, "-c", code, str(Path(__file__).parent), str(tmp_path)]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    sent = [int(p.communicate(timeout=60)[0]) for p in both]
+    assert [p.returncode for p in both] == [0, 0] and all(0 < n <= 120 for n in sent)
+    third = Talker()
+    go(planned(cases(40)), tmp_path, third)
+    assert not third.calls
+    assert not list(tmp_path.glob("ledger.sqlite.tail-*"))

@@ -116,16 +116,25 @@ def in_loop(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
             box.append(asyncio.run(main()))
         except BaseException as error:  # carried over to the thread that waits
             fault.append(error)
+        finally:
+            over.set()
 
+    over = threading.Event()
     thread = threading.Thread(target=work, name="robustjudge-run")
     thread.start()
-    try:
-        thread.join()
-    except KeyboardInterrupt:  # a notebook's stop button: nothing more is sent, what was answered is kept
-        for loop, task in flying:
-            loop.call_soon_threadsafe(task.cancel)
-        thread.join()
-        raise
+    stopped = False
+    while not over.is_set():
+        try:
+            over.wait()  # not join: a join that is interrupted takes the thread for dead (Python 3.11)
+        except (
+            KeyboardInterrupt
+        ):  # a notebook's stop button: the first lets calls in flight finish, the second does not
+            stopped = True
+            for loop, task in flying:
+                loop.call_soon_threadsafe(task.cancel)
+    thread.join()
+    if stopped:
+        raise KeyboardInterrupt
     if fault:
         raise fault[0]
     return box[0]
@@ -296,9 +305,7 @@ async def flown(make: Callable[[], Coroutine[Any, Any, T]], models: Iterable[str
         ledger = Ledger(writer, options.ledger, options.mode)
         last.callback(ledger.close)
         caps = Caps(options.max_calls, options.max_cost, price_table().highest)
-        backend = Backend(
-            opened, ledger, services=options.services, rate=rater(), caps=caps, listener=options.listener
-        )
+        backend = Backend(opened, ledger, services=options.services, rate=rater(), caps=caps, listener=options.listener)
         last.push_async_callback(backend.close)
         driver = AsyncDriver(backend, box.append, window=1, listener=options.listener)
         await driver.run(iter([Job(options.slug, make)]))

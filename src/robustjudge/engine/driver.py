@@ -70,7 +70,8 @@ class AsyncDriver:
 
     ``land`` is called once per finished flight, ``answered`` once per answered ask (the journal).  Ctrl-C stops
     issuing asks, lets calls in flight finish for up to ten seconds, and closes every coroutine; a second one leaves at
-    once.  A spent budget, an exhausted quota and a full disk stop the run the same way.
+    once; so does cancelling the task that runs.  A spent budget, an exhausted quota and a full disk stop the run the same
+    way.
     """
 
     def __init__(
@@ -111,7 +112,10 @@ class AsyncDriver:
         try:
             self._pump()
             while (self._live or not self._empty) and self._stop is None:
-                await self._idle.wait()
+                try:
+                    await self._idle.wait()
+                except asyncio.CancelledError as cancelled:  # stopped from outside, as by Ctrl-C: what flies may land
+                    self._halt(cancelled)
                 self._idle.clear()
                 self._pump()
             if self._stop is not None and self._tasks:
