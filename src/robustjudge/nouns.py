@@ -188,10 +188,15 @@ class Verdict:
 @dataclass(frozen=True, slots=True)
 class Text:
     """One part of a message.  ``field`` is empty for trusted text, else the name of the untrusted field
-    (``task``, ``candidate/0``, ``reference``, ``history/1``): spans without offsets."""
+    (``task``, ``candidate/0``, ``reference``, ``history/1``): spans without offsets.
+
+    ``cuts`` are places, in characters, where a model that we run must end a token: another segmentation of the same
+    text.  A model that cannot do so answers such a call with an error.
+    """
 
     text: str
     field: str = ""
+    cuts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

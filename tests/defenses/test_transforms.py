@@ -1,25 +1,30 @@
 """Transforms: symmetric, total on any text, invertible or idempotent as promised, and drawn per slate and replica."""
 
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
-from defense_help import World, alone, pair
+from defense_help import JUDGE, World, alone, pair
 from hypothesis import given, settings, strategies as st
 
+from core_help import cases, go, planned, rows
 from robustjudge.defenses.base import Chain, Shield, untrusted
 from robustjudge.defenses.datamark import Datamark, decode, encode, marker, unmark, unused
 from robustjudge.defenses.delimiters import Delimiters
 from robustjudge.defenses.instructional import Instructional
 from robustjudge.defenses.paraphrase import Paraphrase
 from robustjudge.defenses.random_delimiters import RandomDelimiters
-from robustjudge.defenses.retokenize import Retokenize, merges, pieces
+from robustjudge.defenses.retokenize import Cutter, Retokenize, merges, pieces
 from robustjudge.defenses.sandwich import Sandwich
 from robustjudge.defenses.struq import RESERVED, StruqAdapted, strip
+from robustjudge.engine.kernel import content_key
+from robustjudge.judges import Guarded
+from robustjudge.models.control import joint, jointed
 from robustjudge.models.scripted.base import Constant
 from robustjudge.models.scripted.fooled import LastInstruction
-from robustjudge.nouns import Completion, Slate, Turn, Verdict
+from robustjudge.nouns import Access, Call, Completion, Message, Slate, Text, Turn, Verdict
 from robustjudge.steps import run
 
 SHAPERS: tuple[Shield, ...] = (
@@ -261,3 +266,69 @@ def test_program_text_is_not_paraphrased() -> None:
 def test_a_chain_is_one_defense_after_the_other(defense: Shield) -> None:
     twice = shaped(Chain((defense, Retokenize(0.5))), pair("some honest words", "some other words"))
     assert twice == shaped(Retokenize(0.5), shaped(defense, pair("some honest words", "some other words")))
+
+
+# ------------------------------------------------------------------ re-tokenization of ids
+
+
+def test_the_id_variant_sends_the_same_text_with_borders_inside_words() -> None:
+    slate = pair("Honest words  stand here.", "今天很好 🙂", history=(Turn("user", "earlier words"),))
+    plain, cut = World(Constant()), World(Constant())
+    expected = plain.verdict(Chain(), slate)
+    assert cut.verdict(Retokenize(0.5, variant="ids"), slate) == expected
+    (before,), (after,) = plain.calls, cut.calls
+    assert [m.text for m in after.messages] == [m.text for m in before.messages]
+    parts = [p for m in after.messages for p in m.parts]
+    assert all(not p.cuts for p in parts if not p.field)
+    assert any(p.cuts for p in parts if p.field == "candidate/0")
+    for p in parts:
+        assert all(p.text[c - 1].isalpha() and p.text[c].isalpha() for c in p.cuts)
+    assert content_key(after) != content_key(before)
+    zero = World(Constant())
+    zero.verdict(Retokenize(0.0, variant="ids"), slate)
+    assert zero.calls == plain.calls
+
+
+def test_borders_are_equal_on_both_sides_and_drawn_anew_per_replica() -> None:
+    text = "some rather ordinary sentence about nothing"
+    seen = {}
+    for replica in ("search/0", "final/0"):
+        world = World(Constant())
+        world.verdict(Retokenize(0.5, variant="ids"), pair(text, text, replica=replica))
+        cuts = {p.cuts for m in world.calls[0].messages for p in m.parts if p.field.startswith("candidate")}
+        assert len(cuts) == 1
+        seen[replica] = cuts.pop()
+    assert seen["search/0"] != seen["final/0"]
+
+
+@given(ODD, st.floats(0, 1))
+@settings(max_examples=60)
+def test_segments_join_to_the_text_and_the_joint_is_no_part_of_it(text: str, dropout: float) -> None:
+    call = Call("m", (Message("user", (Text("Judge this: "), Text(text, "candidate/0"))),), role="judge")
+    cut = Cutter(dropout, 1).cut(call)
+    mark = joint(cut)
+    shown = jointed(cut.messages[0], mark)
+    assert shown.text.replace(mark, "") == call.messages[0].text if mark else shown == cut.messages[0]
+    assert mark not in call.messages[0].text or not mark
+    assert jointed(call.messages[0], joint(call)) == call.messages[0]
+
+
+class Hosted:
+    """A model that tokenizes as it likes."""
+
+    access, context, concurrency, name, sent = Access.SCORE, None, 4, "toy/hosted", 0
+
+    async def complete(self, call: Call) -> Completion:
+        Hosted.sent += 1
+        return Completion("VERDICT: 5")
+
+    async def close(self) -> None:
+        pass
+
+
+def test_a_model_that_cannot_be_given_a_segmentation_answers_with_an_error(tmp_path: Path) -> None:
+    judge = replace(JUDGE, model="toy/hosted")
+    plan = planned(cases(2), "identity", judges=(("j", Guarded(judge, Retokenize(0.5, variant="ids"))),))
+    found = rows(go(plan, tmp_path, Hosted()).path)
+    assert {r["clean_status"] for r in found} == {"error"} and Hosted.sent == 0
+    assert {r["reason"] for r in found} == {"segmentation_needs_a_local_model"}

@@ -10,16 +10,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.resources import files
 from itertools import pairwise
 from random import Random
+from typing import TYPE_CHECKING, Any, Literal
 
 from robustjudge import spec
+from robustjudge.asks import Complete, Weigh
 from robustjudge.defenses.base import Transforming, item_rng
 from robustjudge.errors import ConfigError
-from robustjudge.nouns import Slate
+from robustjudge.nouns import Call, Slate, Verdict
+from robustjudge.steps import Ask, Stateless, handled
+
+if TYPE_CHECKING:
+    from robustjudge.judges import Judge
 
 MARKER = "·"
 WORD = re.compile(r"[^\W\d_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
@@ -31,8 +37,11 @@ LONGEST = 64
 @spec.register("retokenize")
 @dataclass(frozen=True)
 class Retokenize(Transforming):
-    """Words become pieces joined by ``marker``: each merge of the table is dropped with probability ``dropout``, drawn
-    per item and shared by its candidates.  With ``dropout`` 0 nothing is re-tokenized.
+    """Words become pieces: each merge of the table is dropped with probability ``dropout``, drawn per item and shared by
+    its candidates.  With ``dropout`` 0 nothing is re-tokenized.
+
+    ``variant`` ``visible`` writes ``marker`` between the pieces; ``ids`` leaves the text as it is and has the judge's
+    model end a token at the end of each piece (models that we run; others answer with an error).
 
     For smoothing, repeat the guarded judge: ``Repeated(Guarded(judge, Retokenize()), m)`` draws anew m times.
     """
@@ -40,6 +49,7 @@ class Retokenize(Transforming):
     dropout: float = 0.1
     marker: str = MARKER
     seed: int = 0
+    variant: Literal["visible", "ids"] = "visible"
 
     def __post_init__(self) -> None:
         if not 0 <= self.dropout <= 1:
@@ -55,6 +65,50 @@ class Retokenize(Transforming):
             return WORD.sub(lambda m: self.marker.join(pieces(m[0], self.dropout, rng)), text)
 
         return rewrite if self.dropout > 0 else lambda text: text
+
+    async def __call__(self, slate: Slate, judge: Judge) -> Verdict:
+        if self.variant == "visible":
+            return await super().__call__(slate, judge)
+        salt = item_rng(self.seed, slate, "retokenize").getrandbits(64)
+        return await handled(judge(slate), Cutter(self.dropout, salt))
+
+
+@dataclass
+class Cutter(Stateless):
+    """Adds token borders to every untrusted text of the judge's rendered calls, and sends them on."""
+
+    dropout: float
+    salt: int
+
+    async def answer(self, ask: Ask[Any]) -> Any:
+        match ask:
+            case Complete(calls):
+                return await Complete(tuple(self.cut(c) for c in calls))
+            case Weigh(calls):
+                return await Weigh(tuple(replace(c, call=self.cut(c.call)) for c in calls))
+            case _:
+                return await ask
+
+    def cut(self, call: Call) -> Call:
+        """The call with borders; a call of another role (a detector's) stays as it is."""
+        if call.role != "judge" or self.dropout <= 0:
+            return call
+        messages = tuple(
+            replace(m, parts=tuple(replace(p, cuts=self.borders(p.text)) if p.field else p for p in m.parts))
+            for m in call.messages
+        )
+        return replace(call, messages=messages)
+
+    def borders(self, text: str) -> tuple[int, ...]:
+        """Where the pieces of each word end, in characters, the ends of words left out."""
+        rng = Random(self.salt)
+        out: list[int] = []
+        for match in WORD.finditer(text):
+            at = match.start()
+            for piece in pieces(match[0], self.dropout, rng)[:-1]:
+                at += len(piece)
+                out.append(at)
+        return tuple(out)
 
 
 def pieces(word: str, dropout: float, rng: Random) -> list[str]:

@@ -22,6 +22,10 @@ Rater = Callable[[str, Case, tuple[str, ...]], Any]
 """Evaluator name, case, texts to values (or a coroutine of them)."""
 
 
+UNSEGMENTED = "segmentation_needs_a_local_model"
+"""Reason of a call whose text must be cut into other tokens than its model would."""
+
+
 class NotRecorded(RobustJudgeError):
     """A replay asked for something that the ledger does not hold; it becomes the cell's row."""
 
@@ -174,6 +178,8 @@ class Backend:
     async def _send(self, call: Call, cell: str) -> Completion:
         if self.stopping:
             raise Incomplete("the run is stopping")
+        if self._unsegmented(call):
+            return Completion(status="error", reason=UNSEGMENTED, model=call.model)
         bound = await self.caps.reserve(call) if self.caps else 0.0
         completion: Completion | None = None
         self._tell(Event("sent", cell, call.model, role=call.role))
@@ -252,6 +258,8 @@ class Backend:
         self._live(Weigh(asked))
         for c in asked:
             self._tell(Event("sent", cell, c.call.model, role=c.call.role))
+        if any(self._unsegmented(a.call) for a in asked):
+            return tuple(Weights(status="error", reason=UNSEGMENTED) for _ in asked)
         raw = await self._able(asked[0].call.model, "weigh", Weigh(asked))(asked)
         weights = tuple(Weights(tuple(float32(x) for x in w.logprobs), w.floored, w.status, w.reason) for w in raw)
         if all(w.status != "error" for w in weights):
@@ -297,6 +305,11 @@ class Backend:
             raise PlanError(
                 f"{type(ask).__name__} cannot wait for a provider batch; leave out --batch, or what asks it"
             )
+
+    def _unsegmented(self, call: Call) -> bool:
+        """The call wants a segmentation that its model cannot be given: the text would go out as if it were undefended."""
+        cut = any(p.cuts for m in call.messages for p in m.parts)
+        return cut and not getattr(self.model(call.model), "segments", False)
 
     def _able(self, name: str, method: str, ask: Ask[Any]) -> Callable[..., Any]:
         model = self.model(name)

@@ -29,7 +29,15 @@ def content_key(call: Call) -> str:
     for m in call.messages:
         texts.append(m.role)
         texts.append(m.text)
+        texts += _segmented(m)
     return digest(*texts)
+
+
+def _segmented(m: Message) -> list[str]:
+    """What a forced segmentation adds to a key: nothing, nearly always."""
+    if not any(p.cuts for p in m.parts):
+        return []
+    return ["cuts", *(f"{i}:{p.cuts}" for i, p in enumerate(m.parts) if p.cuts)]
 
 
 _SAMPLINGS: dict[Sampling, str] = {}
@@ -72,7 +80,7 @@ def _texts(thing: Any) -> list[str]:
     if isinstance(thing, Call):
         return [content_key(thing)]
     if isinstance(thing, Message):
-        return ["m", thing.role, thing.text]
+        return ["m", thing.role, thing.text, *_segmented(thing)]
     if isinstance(thing, (tuple, list)):
         return ["(", str(len(thing)), *(t for x in thing for t in _texts(x))]
     names = getattr(type(thing), "__dataclass_fields__", {})

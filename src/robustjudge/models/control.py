@@ -7,11 +7,12 @@ occurrence that touches untrusted characters.  Trusted text keeps its meaning, a
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 
 from robustjudge import door
-from robustjudge.nouns import Message
+from robustjudge.nouns import Call, Message
 
 MARK = "\\"
 
@@ -36,6 +37,25 @@ def neutral(message: Message, control: tuple[str, ...]) -> str:
         spans = list(pairwise(cuts))
         text = MARK.join(text[a:b] for a, b in spans)
         untrusted = bytearray(b"\1".join(untrusted[a:b] for a, b in spans))
+
+
+def joint(call: Call) -> str:
+    """A private-use character that occurs nowhere in the call, to mark forced token borders; empty when there are none."""
+    if not any(p.cuts for m in call.messages for p in m.parts):
+        return ""
+    seen = set().union(*(m.text for m in call.messages))
+    return next(chr(c) for c in range(0x10FFFD, 0xE000, -1) if chr(c) not in seen)
+
+
+def jointed(message: Message, mark: str) -> Message:
+    """The message with ``mark`` at every cut."""
+    if not mark:
+        return message
+    parts = []
+    for p in message.parts:
+        edges = [0, *sorted({c for c in p.cuts if 0 < c < len(p.text)}), len(p.text)]
+        parts.append(replace(p, text=mark.join(p.text[a:b] for a, b in pairwise(edges)), cuts=()))
+    return replace(message, parts=tuple(parts))
 
 
 @lru_cache(maxsize=16)

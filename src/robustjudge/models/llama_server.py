@@ -57,10 +57,14 @@ class LlamaServer:
 
     # ------------------------------------------------------------------ text and tokens
 
-    def tokens(self, text: str) -> tuple[int, ...]:
-        """The ids of a whole prompt, its control tokens included."""
-        asked = {"content": text, "add_special": True, "parse_special": True}
-        return tuple(self._post("/tokenize", asked)["tokens"])
+    def tokens(self, text: str, joint: str = "") -> tuple[int, ...]:
+        """The ids of a whole prompt, its control tokens included; no token goes over a ``joint``, which is no text."""
+        ids: list[int] = []
+        for i, part in enumerate(text.split(joint) if joint else [text]):
+            if part or not i:
+                asked = {"content": part, "add_special": not i, "parse_special": True}
+                ids += self._post("/tokenize", asked)["tokens"]
+        return tuple(ids)
 
     def count(self, text: str) -> int:
         """Tokens of plain text."""

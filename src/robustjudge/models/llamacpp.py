@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from robustjudge import door
 from robustjudge.errors import ConfigError, UnknownName
 from robustjudge.models import trie
-from robustjudge.models.control import neutral
+from robustjudge.models.control import joint, jointed, neutral
 from robustjudge.models.gguf import header
 from robustjudge.models.llama_server import EngineError, LlamaServer
 from robustjudge.models.owner import Owner
@@ -46,6 +46,7 @@ class LlamaCpp:
     """
 
     access = Access.ODDS
+    segments = True
 
     def __init__(self, model: str, *, context: int = CONTEXT, threads: int = 0) -> None:
         self.name = f"llamacpp/{model}"
@@ -105,8 +106,9 @@ class LlamaCpp:
     # ------------------------------------------------------------------ on the owner's thread
 
     def turns(self, call: Call) -> tuple[tuple[str, str], ...]:
-        """(role, text) of the call's messages as the engine gets them."""
-        return tuple((m.role, neutral(m, self._header.control)) for m in call.messages)
+        """(role, text) of the call's messages as the engine gets them, :func:`joint` at every forced token border."""
+        mark = joint(call)
+        return tuple((m.role, neutral(jointed(m, mark), self._header.control)) for m in call.messages)
 
     async def _do(self, turns: tuple[tuple[str, str], ...], work: Callable[[LlamaServer], R]) -> R:
         if self._owner.closed:
@@ -115,12 +117,16 @@ class LlamaCpp:
 
     def _complete(self, server: LlamaServer, call: Call, turns: tuple[tuple[str, str], ...]) -> Completion:
         prompt = server.render(turns)
-        ids = self._fitting(server, prompt, call.sampling.max_tokens)
+        mark = joint(call)
+        ids = self._fitting(server, prompt, call.sampling.max_tokens, mark)
         started = time.perf_counter()
         answer = server.complete(ids, self._options(server, call, prompt))
         choice, usage = answer["choices"][0], answer["usage"]
         cut = choice["finish_reason"] == "length"
-        escaped = any(text != door.safe(m.text) for (_, text), m in zip(turns, call.messages, strict=True))
+        escaped = any(
+            (text.replace(mark, "") if mark else text) != door.safe(m.text)
+            for (_, text), m in zip(turns, call.messages, strict=True)
+        )
         return Completion(
             text=door.safe(choice["text"]),
             status="truncated" if cut else "ok",
@@ -156,9 +162,9 @@ class LlamaCpp:
             options["grammar"] = grammar
         return options
 
-    def _fitting(self, server: LlamaServer, prompt: str, room: int) -> tuple[int, ...]:
+    def _fitting(self, server: LlamaServer, prompt: str, room: int, mark: str = "") -> tuple[int, ...]:
         """The prompt's ids if ``room`` more tokens fit into the context."""
-        ids = server.tokens(prompt)
+        ids = server.tokens(prompt, mark)
         if self.context is not None and len(ids) + room > self.context:
             raise EngineError(
                 "context_overflow", f"{len(ids)} prompt tokens and {room} for the reply exceed {self.context}"
@@ -177,8 +183,9 @@ class LlamaCpp:
 
     def _weigh(self, server: LlamaServer, asked: LabelCall, turns: tuple[tuple[str, str], ...]) -> Weights:
         prompt = server.render(turns) + asked.lead
-        lead = self._fitting(server, prompt, 8)
-        labels = [server.tokens(prompt + label) for label in asked.labels]
+        mark = joint(asked.call)
+        lead = self._fitting(server, prompt, 8, mark)
+        labels = [server.tokens(prompt + label, mark) for label in asked.labels]
         base, tails = trie.split(labels, lead)
         logprobs = trie.read(tails, lambda node: server.next(base + node, trie.wanted(tails, node)))
         return Weights(logprobs, (False,) * len(logprobs))

@@ -55,6 +55,7 @@ class Scripted:
     access: ClassVar[Access] = Access.ODDS
     context: ClassVar[int | None] = None
     concurrency: ClassVar[int] = 64
+    segments: ClassVar[bool] = True
 
     # ------------------------------------------------------------------ what subclasses define
 
