@@ -230,7 +230,7 @@ def _counted(name: str, group: Sequence[Outcome], policy: Policy, coverage: floa
     live = [o for o in group if o.evaluated and (o.attackable or o.failed)]
     open_ones = [o for o in live if not o.waiver]
     bounds = rate([float(o.succeeded) for o in live], [o.trial.cluster for o in live], policy.confidence)
-    everyone = [o for o in group if not o.evaluated or o in live or o.attackable]
+    everyone = [o for o in group if not o.evaluated or o.attackable or o.failed]
     lost = [float(o.counts or not o.evaluated or o.status in UNREAD) for o in everyone]
     worst = rate(lost, [o.trial.cluster for o in everyone], policy.confidence)
     limit = policy.limit(name)

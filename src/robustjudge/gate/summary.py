@@ -159,6 +159,7 @@ def plain(text: str) -> str:
     flat = " ".join(visible(door.safe(text)).split())
     flat = flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     flat = re.sub(r"([\\`*_\[\]|~])", r"\\\1", flat)
+    flat = re.sub(r"^([#+=-]|\d+(?=[.)]))", lambda m: f"\\{m[1]}" if not m[1].isdigit() else f"{m[1]}\\", flat)
     return flat.replace("@", "&#64;").replace("://", "&#58;//").replace("www.", "www&#46;")
 
 
