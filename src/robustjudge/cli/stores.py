@@ -92,8 +92,8 @@ def cache_import(
     from robustjudge.config.build import settings_of
     from robustjudge.config.files import found, read_config
     from robustjudge.engine.ledger import pack
-    from robustjudge.errors import DataError
     from robustjudge.engine.outbox import answers
+    from robustjudge.errors import DataError
     from robustjudge.models.base import Settings
     from robustjudge.models.registry import open_model
 
