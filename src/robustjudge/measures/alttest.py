@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy import special
@@ -79,10 +79,14 @@ def alt_test(
             continue
         wins = np.empty(len(items))
         losses = np.empty(len(items))
+        memo: dict[tuple[Any, ...], tuple[bool, bool]] = {}  # few different cases, many items
         for k, item in enumerate(items):
-            rest = [v for r, v in by_item[item].items() if r != rater]
-            mine, yours = _score(judge[item], rest, scoring), _score(given[item], rest, scoring)
-            wins[k], losses[k] = mine >= yours, yours >= mine
+            rest = tuple([v for r, v in by_item[item].items() if r != rater])
+            case = (judge[item], given[item], rest)
+            if case not in memo:
+                mine, yours = _score(case[0], rest, scoring), _score(case[1], rest, scoring)
+                memo[case] = (mine >= yours, yours >= mine)
+            wins[k], losses[k] = memo[case]
         names = [clusters.get(i, i) for i in items] if clusters is not None else items
         p, by_sign = _one_sided(losses - wins, names if clusters is not None else None, epsilon)
         found.append((rater, len(items), float(wins.mean()), p, by_sign))

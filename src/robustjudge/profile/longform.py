@@ -22,11 +22,14 @@ REQUIRED = ("item_id", "rater_id", "rater_kind", "label")
 KINDS = ("human", "judge", "adjudicated")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LabelRow:
-    """One label.  ``label`` is None where it is missing or the verdict was not ok; ``label_type`` is how the file
-    typed it (``text``, ``number``, ``boolean``), because "2" and 2 are not one label.  ``score`` is a judge's
-    probability of the positive label, in [0, 1]."""
+    """One label; not to be changed once made (frozen it would be ten times dearer to make, and a file has a million).
+
+    ``label`` is None where it is missing or the verdict was not ok; ``label_type`` is how the file typed it (``text``,
+    ``number``, ``boolean``), because "2" and 2 are not one label.  ``score`` is a judge's probability of the positive
+    label, in [0, 1].
+    """
 
     line: int
     item_id: str
@@ -81,8 +84,9 @@ def read_labels(path: Path) -> Iterator[LabelRow | BadLabel]:
     """
     suffix = path.suffix.lower()
     if suffix == ".csv":
-        source = _csv(path)
-    elif suffix in (".jsonl", ".ndjson"):
+        yield from _csv(path)
+        return
+    if suffix in (".jsonl", ".ndjson"):
         source = _jsonl(path)
     elif suffix == ".parquet":
         source = _parquet(path)
@@ -114,11 +118,13 @@ def _need(path: Path, columns: list[str]) -> None:
         raise DataError(f"{path.name}: column(s) {', '.join(doubled)} occur twice")
 
 
-def _csv(path: Path) -> Iterator[tuple[int, Mapping[str, Any] | str]]:
+def _csv(path: Path) -> Iterator[LabelRow | BadLabel]:
     with path.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as f:
         reader = csv.reader(f)
         header = next(reader, [])
         _need(path, header)
+        name, width, at = path.name, len(header), header.index("item_id")
+        known: dict[tuple[str, ...], tuple[Any, ...]] = {}
         start = reader.line_num + 1
         while True:
             try:
@@ -126,16 +132,30 @@ def _csv(path: Path) -> Iterator[tuple[int, Mapping[str, Any] | str]]:
             except StopIteration:
                 return
             except csv.Error as fault:
-                yield start, str(fault)
+                yield BadLabel(name, start, "-", str(fault))
                 start = reader.line_num + 1
                 continue
             line, start = start, reader.line_num + 1
             if not cells:
                 continue
-            if len(cells) != len(header):
-                yield line, f"{len(cells)} cells under {len(header)} columns"
+            if len(cells) != width:
+                yield BadLabel(name, line, "-", f"{len(cells)} cells under {width} columns")
                 continue
-            yield line, dict(zip(header, cells))
+            item = cells.pop(at)
+            rest = tuple(cells)
+            tail = known.get(rest)
+            if tail is not None and item.isascii() and item.isprintable() and item and item == item.strip():
+                yield LabelRow(line, item, *tail)  # all but the item was read before: few raters, few labels
+                continue
+            cells.insert(at, item)
+            row = _row(name, line, dict(zip(header, cells)))
+            if isinstance(row, LabelRow) and len(known) < _KNOWN:
+                known[rest] = tuple(getattr(row, f.name) for f in fields(LabelRow)[2:])
+            yield row
+
+
+_KNOWN = 4096
+"""Different rows (but for the item) that are remembered while reading."""
 
 
 def _jsonl(path: Path) -> Iterator[tuple[int, Mapping[str, Any] | str]]:

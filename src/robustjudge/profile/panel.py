@@ -118,35 +118,42 @@ def collect(rows: Iterable[LabelRow | BadLabel]) -> Table:
 
 
 def _put(t: Table, row: LabelRow, judges: set[str]) -> None:
-    item = row.item
-    t.items.setdefault(item)
+    item, label, kind = row.item, row.label, row.rater_kind
+    if item not in t.items:
+        t.items[item] = None
     if row.stratum:
         t.stratum[item] = row.stratum
     if row.inclusion_prob is not None:
         t.probability[item] = row.inclusion_prob
     if row.cluster and row.cluster != row.item_id:
         t.cluster[item] = row.cluster
-    if row.label is not None:
-        t.seen.setdefault(row.rater_kind if row.rater_kind != "human" else row.rater_id, set()).add(row.label)
+    if label is not None:
+        who = row.rater_id if kind == "human" else kind
+        used = t.seen.get(who)
+        if used is None:
+            used = t.seen[who] = set()
+        used.add(label)
         t.types[row.label_type] += 1
-    if row.rater_kind == "judge":
+    if kind == "judge":
         judges.add(row.rater_id)
         if row.attack:
-            t.attacked.setdefault(row.attack, {}).setdefault(item, row.label)
+            t.attacked.setdefault(row.attack, {}).setdefault(item, label)
         elif row.repeat == 0 and item not in t.verdicts:
-            t.verdicts[item] = row.label
-            t.status[item] = row.status if row.label is not None or row.status != "ok" else "unparsed"
+            t.verdicts[item] = label
+            t.status[item] = row.status if label is not None or row.status != "ok" else "unparsed"
             if row.score is not None:
                 t.scores[item] = row.score
-    elif row.rater_kind == "adjudicated":
-        if row.label is not None:
-            t.adjudicated[item] = row.label
-    elif row.label is not None and row.stage == "independent":
-        given = t.human.setdefault(row.rater_id, {})
-        if row.repeat == 0:
-            given[item] = row.label
+    elif kind == "adjudicated":
+        if label is not None:
+            t.adjudicated[item] = label
+    elif label is not None and row.stage == "independent":
+        if row.repeat:
+            t.repeats.setdefault(row.rater_id, {}).setdefault(item, []).append(label)
         else:
-            t.repeats.setdefault(row.rater_id, {}).setdefault(item, []).append(row.label)
+            given = t.human.get(row.rater_id)
+            if given is None:
+                given = t.human[row.rater_id] = {}
+            given[item] = label
         if row.position is not None:
             t.sitting.setdefault(row.rater_id, []).append((row.session, row.position, item, row.seconds))
 
@@ -167,10 +174,13 @@ def agreement(t: Table, labels: Sequence[str]) -> People:
     """Kappa of two raters, else pooled Fleiss; alpha, AC1 and raw agreement beside it; who disagrees where."""
     names = t.raters
     pairs: dict[tuple[str, str], tuple[int, int]] = {}
+    tables: dict[tuple[str, str], Floats] = {}
     for a, b in combinations(names, 2):
-        both = [i for i in t.human[a] if i in t.human[b]]
+        other = t.human[b]
+        both = [(v, other[i]) for i, v in t.human[a].items() if i in other]
         if both:
-            pairs[a, b] = (sum(t.human[a][i] == t.human[b][i] for i in both), len(both))
+            tables[a, b] = table = _crossed(both, labels)
+            pairs[a, b] = (round(float(np.trace(table))), len(both))
     counts = _counts(t, labels)
     figures: dict[str, Estimate] = {
         "alpha": raters.krippendorff_alpha(counts),
@@ -178,9 +188,7 @@ def agreement(t: Table, labels: Sequence[str]) -> People:
         "fleiss_item_mean": raters.fleiss_kappa(counts, "item_mean"),
     }
     if len(names) == 2:
-        a, b = names
-        both = [i for i in t.human[a] if i in t.human[b]]
-        table = cross_table([t.human[a][i] for i in both], [t.human[b][i] for i in both], labels)
+        table = tables.get((names[0], names[1]), np.zeros((len(labels), len(labels))))
         figures |= {"kappa": kappa(table), "ac1": gwet_ac1(table), "raw": raw_agreement(table)}
         floor = figures["kappa"]
     else:
@@ -198,20 +206,43 @@ def agreement(t: Table, labels: Sequence[str]) -> People:
     return People(section, floor, pairs, _disagreements(t))
 
 
+def _crossed(both: Sequence[tuple[str, str]], labels: Sequence[str]) -> Floats:
+    """The cross table of pairs of labels, counted before it is a matrix."""
+    place = {v: k for k, v in enumerate(labels)}
+    out = np.zeros((len(labels), len(labels)))
+    for (a, b), n in Counter(both).items():
+        if a not in place or b not in place:
+            raise DataError(f"label {(b if a in place else a)!r} is not among {', '.join(map(repr, labels))}")
+        out[place[a], place[b]] += n
+    return out
+
+
 def _counts(t: Table, labels: Sequence[str]) -> Floats:
-    long = [(i, v) for given in t.human.values() for i, v in given.items()]
-    return raters.count_matrix([i for i, _ in long], [v for _, v in long], labels)[0]
+    """Items x labels counts of all raters."""
+    row: dict[str, int] = {}
+    place = {v: k for k, v in enumerate(labels)}
+    width = len(labels)
+    at = [
+        row.setdefault(item, len(row)) * width + place[label]
+        for given in t.human.values()
+        for item, label in given.items()
+    ]
+    return np.bincount(np.asarray(at, dtype=np.int64), minlength=len(row) * width).reshape(-1, width).astype(np.float64)
 
 
 def _disagreements(t: Table) -> tuple[Disagreement, ...]:
-    by_item: dict[str, list[tuple[str, str]]] = {}
+    """Items whose raters differ: found by comparing with the first label, told in full only for those."""
+    first: dict[str, str] = {}
+    split: dict[str, None] = {}
     for rater in t.raters:
         for item, label in t.human[rater].items():
-            by_item.setdefault(item, []).append((rater, label))
-    split = {i: g for i, g in by_item.items() if any(v != g[0][1] for _, v in g)}
-    often: Counter[tuple[str, ...]] = Counter(tuple(sorted({v for _, v in g})) for g in split.values())
-    order = sorted(split, key=lambda i: (-often[tuple(sorted({v for _, v in split[i]}))], i))
-    return tuple(Disagreement(i, tuple(split[i]), t.stratum.get(i, "")) for i in order)
+            if first.setdefault(item, label) != label:
+                split[item] = None
+    told = {i: tuple((r, t.human[r][i]) for r in t.raters if i in t.human[r]) for i in split}
+    kind = {i: tuple(sorted({v for _, v in g})) for i, g in told.items()}
+    often = Counter(kind.values())
+    order = sorted(split, key=lambda i: (-often[kind[i]], i))
+    return tuple(Disagreement(i, told[i], t.stratum.get(i, "")) for i in order)
 
 
 def fatigue(t: Table) -> list[Check]:
