@@ -91,7 +91,7 @@ class Transformers:
     async def complete(self, call: Call) -> Completion:
         """One reply, greedy at temperature 0, else drawn by prompt, seed and replica name; every failure is a status."""
         s = call.sampling
-        fault = _refused(call) or ("grammar_unsupported" if s.grammar or s.schema else "")
+        fault = self._refused(call) or ("grammar_unsupported" if s.grammar or s.schema else "")
         if fault:
             return Completion(status="error", reason=fault, model=self.name)
         started = time.perf_counter()
@@ -104,7 +104,7 @@ class Transformers:
         Calls are scored together, whatever they share once.  A call whose ``suffix`` is not found at the end of its
         candidate has status ``unparsed``, reason ``illegal_suffix``.
         """
-        faults = [_refused(c.call) or ("" if c.labels else "no_labels") for c in calls]
+        faults = [self._refused(c.call) or ("" if c.labels else "no_labels") for c in calls]
         good = [c for c, fault in zip(calls, faults, strict=True) if not fault]
         found = iter(await self._do(_key(good[0].call), lambda desk: desk.weigh(good)) if good else ())
         return tuple(Weights(status="error", reason=fault) if fault else next(found) for fault in faults)
@@ -132,6 +132,9 @@ class Transformers:
     async def close(self) -> None:
         """Let the running call end and free the model."""
         await asyncio.to_thread(self._owner.close)
+
+    def _refused(self, call: Call) -> str:
+        return "closed" if self._owner.closed else _refused(call)
 
     async def _do(self, key: str, work: Callable[[Desk], R]) -> R:
         return await asyncio.wrap_future(self._owner.submit(key, work))
