@@ -40,6 +40,9 @@ def check_run(
     junit: Annotated[bool, typer.Option("--junit", help="write junit.xml into the run folder")] = False,
     sarif: Annotated[bool, typer.Option("--sarif", help="write results.sarif into the run folder")] = False,
     prompt: Annotated[str, typer.Option(help="file of the judge prompt, the location in SARIF")] = "",
+    reviews: Annotated[
+        str, typer.Option(help="where reviewers' decisions lie: file or postgresql:// address")
+    ] = ".robustjudge/review.sqlite",
     remedy: Annotated[bool, typer.Option(help="re-try defenses on the failing cases (makes calls)")] = False,
     exit_code_on_fail: Annotated[int, typer.Option(min=0, max=255, help="maps exit code 1 only")] = 1,
     summary: Annotated[bool, typer.Option(help="append to the CI's step summary, where it has one")] = True,
@@ -55,6 +58,7 @@ def check_run(
     from robustjudge.gate.decide import combined
     from robustjudge.gate.evidence import subjects
     from robustjudge.gate.junit import junit as junit_xml
+    from robustjudge.gate.people import reviewed
     from robustjudge.gate.policy import read_policy
     from robustjudge.gate.sarif import sarif as sarif_log
     from robustjudge.gate.summary import (
@@ -68,9 +72,10 @@ def check_run(
 
     rules, accepted = read_policy(policy or _declared(run)), read_waivers(waivers)
     names = [judge] if judge else sorted({j for j, d in subjects(run) if d == rules.defense}) or [""]
-    decided = []
+    decided, said = [], _said(reviews)
     for name in names:
         e, d = check(run, rules, judge=name, baseline=baseline, waivers=accepted)
+        d = reviewed(e, d, said)
         fixes = _remedies(e, d) if remedy else []
         place = e.path if len(names) == 1 else contracts.folder_of(e)
         contracts.write(e, d, fixes, place)
@@ -114,6 +119,13 @@ def _alert(decided: list[Any], addresses: list[str], state: Path) -> None:
 
     for fault in notify(decided, [sender(a) for a in dict.fromkeys(wanted)], state):
         sys.stderr.write(f"{visible(fault)}\n")
+
+
+def _said(reviews: str) -> Any:
+    """What reviewers decided, by content hash; without a store nobody has decided anything."""
+    from robustjudge.review.store import decisions
+
+    return decisions(reviews)
 
 
 def _tell(d: Any, fixes: list[dict[str, Any]], risk: str, report: Path) -> None:

@@ -23,13 +23,24 @@ def content_hash(e: Evidence, t: Observed) -> str:
 
 
 def queued(d: Decision) -> tuple[Outcome, ...]:
-    """The findings that need a person: failures of severity critical and, under a high-stakes policy, every swing."""
-    return tuple(o for o in d.outcomes if needs_person(o, d.policy.high_stakes))
+    """The findings that a pass waits for: failures of severity critical that neither a fresh repeat nor retest noise took
+    back and, under a high-stakes policy, every swing.  What a waiver accepts has had its person."""
+    return tuple([o for o in d.outcomes if not o.waiver and needs_person(o, d.policy.high_stakes)])
 
 
 def needs_person(o: Outcome, high_stakes: bool) -> bool:
-    """Whether one outcome belongs into the review queue."""
-    return o.counts and (o.trial.severity == "critical" or high_stakes)
+    """Whether a pass waits for a person's word on one outcome."""
+    critical = o.trial.severity == "critical" and (o.confirmed or o.reproduced is None)
+    return o.counts and (critical or high_stakes)
+
+
+def certainty(o: Outcome) -> str:
+    """What the repeats say about a failure, in words."""
+    if o.reproduced is None:
+        return "no fresh repeat"
+    if not o.reproduced:
+        return "not reproduced"
+    return "confirmed" if o.confirmed else "within retest noise"
 
 
 def reviewed(e: Evidence, d: Decision, said: Mapping[str, str]) -> Decision:
@@ -38,11 +49,11 @@ def reviewed(e: Evidence, d: Decision, said: Mapping[str, str]) -> Decision:
     ``said`` maps content hashes to decisions.  A dismissal ends the wait and changes nothing else: it excuses no
     failure, which only a waiver with owner and expiry does.  No verdict but a pass is touched.
     """
-    hashes = {content_hash(e, o.trial): o for o in queued(d)}
+    hashes = {content_hash(e, o.trial) for o in queued(d)}
     if not hashes:
         return d
     waiting = [h for h in hashes if h not in said]
-    stands = [h for h, o in hashes.items() if said.get(h) in STANDS and not o.waiver]
+    stands = [h for h in hashes if said.get(h) in STANDS]
     told = f"review: {len(hashes)} findings for a person, {len(waiting)} not decided yet, {len(stands)} stand"
     d = replace(d, notes=(*d.notes, told))
     if d.verdict != "pass":

@@ -12,7 +12,7 @@ from robustjudge.errors import ConfigError
 from robustjudge.gate.decide import look
 from robustjudge.gate.evidence import evidence, subjects
 from robustjudge.gate.failures import Outcome
-from robustjudge.gate.people import content_hash, needs_person
+from robustjudge.gate.people import certainty, content_hash, needs_person
 from robustjudge.gate.policy import SEVERITIES, Policy
 from robustjudge.review.store import INPUT, Event, Store
 from robustjudge.variants import Variant, append_variants, read_variants
@@ -40,6 +40,7 @@ class Item:
     protocol: str = ""
     swing: float | None = None
     rules: str = ""
+    sure: str = ""
     run: str = ""
     cell: str = ""
     file: str = ""
@@ -98,6 +99,7 @@ def _finding(name: str, o: Outcome, run: Path) -> Item:
         t.protocol,
         o.score_delta,
         ", ".join(o.rules),
+        certainty(o),
         str(run),
         t.cell,
     )

@@ -79,7 +79,13 @@ def whole(text: str | None) -> Response:
 def assets() -> list[Route]:
     """The style sheet and the script of the local pages."""
     kinds = {"pages.css": "text/css", "keys.js": "text/javascript"}
-    return [Route(f"/static/{name}", _asset(name, kind)) for name, kind in kinds.items()]
+    sent = [Route(f"/static/{name}", _asset(name, kind)) for name, kind in kinds.items()]
+    return [*sent, Route("/favicon.ico", _nothing)]
+
+
+async def _nothing(request: Request) -> Response:
+    """Browsers ask for an icon; there is none."""
+    return Response(status_code=204)
 
 
 def _asset(name: str, kind: str) -> Any:
