@@ -195,3 +195,31 @@ def test_every_file_of_the_run_is_valid_utf8_without_terminal_codes(reported: An
             assert "\x1b[" not in text and "\x00" not in text, file
         if file.suffix == ".xml":
             ET.fromstring(file.read_text("utf-8"))
+
+
+# ------------------------------------------------------------------ over the wire
+
+
+def test_the_wire_carries_valid_json_and_the_text_as_data(tmp_path: Path) -> None:
+    from core_help import judge
+    from endpoint_help_free import chat, http, serving
+
+    bodies: list[Any] = []
+
+    def answer(body: Any) -> Any:
+        bodies.append(body)
+        return chat(f"I quote {HOSTILE}\nVERDICT: 5")
+
+    with serving(answer=answer) as server:
+        model = http(server.url)
+        plan = planned([hostile_case()], Hostile(True), judges=[("remote", judge(model.name))])
+        (row,) = rows(go(plan, tmp_path, model).path)
+        seen = len(server.requests)
+    assert (row["clean_score"], row["attacked_score"], row["text_mapped"]) == (5, 5, 1)
+    assert seen == 3
+    for body in bodies:
+        text = body["messages"][-1]["content"]
+        text.encode("utf-8")
+        for mark in ("{{7*7}}", "{response}", "##B##", "[[A]]", "<script>alert(1)</script>"):
+            assert mark in text
+    assert any(len(b["messages"][-1]["content"]) > 1_000_000 for b in bodies)
