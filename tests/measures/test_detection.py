@@ -12,7 +12,7 @@ SCORES = st.lists(st.integers(0, 6), min_size=2, max_size=30)
 
 
 @given(SCORES, SCORES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_the_area_equals_scikit_learns(benign: list[int], attacked: list[int]) -> None:
     from sklearn.metrics import roc_auc_score
 
@@ -38,11 +38,10 @@ def test_known_values_and_intervals_with_width() -> None:
 def test_shuffled_labels_cover_one_half() -> None:
     rng = np.random.default_rng(0)
     covered = []
-    for seed in range(20):
+    for _ in range(12):
         found = auroc(rng.normal(size=60).tolist(), rng.normal(size=60).tolist())
         covered.append((found.low or 0) <= 0.5 <= (found.high or 1))
-        assert seed >= 0
-    assert np.mean(covered) >= 0.85
+    assert np.mean(covered) >= 0.8
 
 
 def test_an_unread_text_is_unsafe_and_a_nan_is_refused() -> None:
