@@ -165,3 +165,15 @@ def test_errors_carry_their_exit_codes_and_near_names() -> None:
 
 def test_names_are_listed_by_base() -> None:
     assert "test/inner" in spec.names() and spec.names(Inner) == ("test/inner",)
+
+
+def test_a_case_enters_through_the_door_once() -> None:
+    plain = Case("c", "t", "r", ("ref",), (Weak("w"),))
+    assert door.admitted(plain) is plain
+    odd = Case("c\x00", "t \ud83d", "r", ("ref \ud83d",), (Weak("w\x00"),), meta=(("k", "v\ud83d"),))
+    entered = door.admitted(odd)
+    assert entered.text_mapped and door.admitted(entered) is entered
+    assert (entered.id, entered.task, entered.reference) == ("c\\u0000", "t \\ud83d", "ref \\ud83d")
+    assert entered.distractors[0].text == "w\\u0000" and entered.get("k") == "v\\ud83d"
+    hashes = {v for k, v in entered.meta if k.startswith("original_sha256/")}
+    assert {door.digest(odd.id), door.digest(odd.task), door.digest(odd.reference)} <= hashes
