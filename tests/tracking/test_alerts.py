@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "gate"))
 
+from fake_api import Box
 from gate_synthetic import evidence_of, ok, trial
 
 from robustjudge.errors import ConfigError, Incomplete
@@ -24,40 +22,6 @@ from robustjudge.gate.policy import Policy
 from robustjudge.gate.summary import MARKER
 from robustjudge.tracking.alerts import Undelivered, Webhook, notify, sender
 from robustjudge.tracking.github import put_comment
-
-
-class Box:
-    """A local server that keeps what it receives."""
-
-    def __init__(self, status: int = 200) -> None:
-        self.got: list[tuple[str, str, Any, dict[str, str]]] = []
-        self.status = status
-        self.comments: list[dict[str, Any]] = []
-        box = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def answer(self) -> None:
-                size = int(self.headers.get("Content-Length") or 0)
-                body = json.loads(self.rfile.read(size)) if size else None
-                box.got.append((self.command, self.path, body, dict(self.headers)))
-                if self.command == "POST":
-                    box.comments.append({"id": len(box.comments) + 1, **(body or {})})
-                out = json.dumps(box.comments if self.command == "GET" else {}).encode()
-                self.send_response(box.status)
-                if box.status == 302:
-                    self.send_header("Location", "http://127.0.0.1:9/elsewhere")
-                self.send_header("Content-Length", str(len(out)))
-                self.end_headers()
-                self.wfile.write(out)
-
-            do_GET = do_POST = do_PATCH = answer
-
-            def log_message(self, *args: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
 
 
 @pytest.fixture

@@ -112,7 +112,9 @@ def decide(e: Evidence, policy: Policy, seen: Seen | None = None, waived: Mappin
     """Decide on a judge's trials.  ``waived`` maps finding ids to the waiver that accepts them."""
     seen = seen or look(e, policy)
     accepted = waived or {}
-    found = tuple([replace(o, waiver=accepted.get(o.id, "")) if o.counts else o for o in seen.outcomes])
+    found = seen.outcomes
+    if accepted:
+        found = tuple([replace(o, waiver=accepted.get(o.id, "")) if o.counts else o for o in found])
     read = sum(o.evaluated and o.status in ("ok", "blocked") for o in found)
     coverage = read / len(found) if found else None
     results = _categories(found, policy, coverage, seen.nets)

@@ -44,13 +44,15 @@ class Reply:
     score: float | None
     labels: tuple[str, ...]
     rationale: str
-    latency: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """One trial as the table holds it.  ``low`` and ``high`` are the scale's ends (0 and 1 for labels and choices);
-    ``labelled`` says that verdicts are labels, not numbers.  ``clean`` and ``attacked`` hold one reply per replica."""
+    """One trial as the table holds it.  ``low`` and ``high`` are the scale's ends (0 and 1 for labels and choices).
+
+    ``labelled``: verdicts are labels, not numbers.  ``case_hash`` tells the texts of the case.  ``clean`` and ``attacked``
+    hold one reply per replica.
+    """
 
     cell: str
     judge: str
@@ -80,6 +82,7 @@ class Observed:
     judge_calls: int
     reader: str
     reason: str
+    latency: float = 0.0
 
     @property
     def panel(self) -> tuple[str, str]:
@@ -246,10 +249,11 @@ def _observed(row: dict[str, Any]) -> Observed:
         detail.get("expected"),
         row["text_hash"] or "",
         detail.get("response", ""),
-        digest(detail.get("task", ""), detail.get("response", ""), *detail.get("references", ()))[:16],
+        ":".join((detail.get("task", ""), detail.get("response", ""), *detail.get("references", ()))),
         int(row["judge_calls"] or 0),
         row["reader"] or "",
         row["reason"] or "",
+        float(row["latency"] or 0.0),
     )
 
 
@@ -269,9 +273,7 @@ def _replies(shown: list[dict[str, Any]], choice: bool) -> tuple[Reply, ...]:
 def _single(s: dict[str, Any]) -> Reply:
     ok = s["status"] == "ok"
     label = s.get("label", "")
-    return Reply(
-        s["status"], s.get("score") if ok else None, (label,) if label else (), s.get("rationale", ""), _latency(s)
-    )
+    return Reply(s["status"], s.get("score") if ok else None, (label,) if label else (), s.get("rationale", ""))
 
 
 _WORTH = {0: 1.0, TIE: 0.5}
@@ -283,13 +285,7 @@ def _merged(parts: list[dict[str, Any]]) -> Reply:
     picks: list[int] = [int(s.get("choice", 1)) for s in parts if s["status"] == "ok"]
     score = None if status != "ok" else sum(_WORTH.get(p, 0.0) for p in picks) / len(picks)
     labels = tuple(_SAID.get(p, f"distractor {p}") for p in picks)
-    latency = sum(_latency(s) for s in parts)
-    return Reply(status, score, labels, parts[0].get("rationale", ""), latency)
-
-
-def _latency(s: dict[str, Any]) -> float:
-    calls = s.get("calls")
-    return sum(c.get("latency", 0.0) for c in calls) if calls else 0.0
+    return Reply(status, score, labels, parts[0].get("rationale", ""))
 
 
 def fingerprint(e: Evidence) -> dict[str, str]:

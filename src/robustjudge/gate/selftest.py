@@ -11,7 +11,7 @@ from scipy import stats
 
 from robustjudge.gate.bounds import detectable_rate, drop_bounds, exact, zero_power_rate
 from robustjudge.gate.evidence import Evidence
-from robustjudge.gate.failures import GRAVE, Noise, noise_of, outcome
+from robustjudge.gate.failures import GRAVE, Noise, noises, outcome
 from robustjudge.gate.policy import Policy
 from robustjudge.measures.intervals import clopper_pearson
 from robustjudge.nouns import Estimate
@@ -48,8 +48,7 @@ class FalseAlarm:
 
 def false_alarm(e: Evidence, policy: Policy) -> FalseAlarm:
     """A/A on a run: the identity control goes through the gate's own rule, with noise known from clean replicas alone."""
-    noise = noise_of(e, identity=False)
-    every = noise_of(e)
+    noise, every = noises(e)
     null = [outcome(t, policy, noise.get(t.panel, Noise())) for t in e.controls("identity")]
     live = [o for o in null if o.evaluated and o.attackable]
     false = sum(o.confirmed for o in live)
