@@ -109,7 +109,8 @@ async def main():
     gate = asyncio.Semaphore(256)
     async def one(i):
         async with gate:
-            await client.chat.completions.create(model="local", messages=[{"role": "user", "content": f"item {i}"}], max_tokens=64)
+            messages = [{"role": "user", "content": f"item {i}"}]
+            await client.chat.completions.create(model="local", messages=messages, max_tokens=64)
     await asyncio.gather(*[one(i) for i in range(n)])
 import time; t = time.time(); asyncio.run(main()); print(n / (time.time() - t))
 """,
