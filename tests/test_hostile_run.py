@@ -107,7 +107,7 @@ def test_ledger_and_table_keep_every_text_recoverably(tmp_path: Path, big: bool)
     (row,) = rows(run.path)
     assert row["attacked_status"] == "ok" and row["attacked_score"] == 4 and row["text_mapped"] == 1
     stored = contents(run.path)
-    attacked = f"{hostile_case().response}\n{BIG if big else HOSTILE}"
+    attacked = f"{door.safe(hostile_case().response)}\n{BIG if big else HOSTILE}"
     assert stored[row["text_hash"]] == door.safe(attacked)
     assert row["text_length"] == len(attacked)
     assert door.safe(reply) in stored.values()

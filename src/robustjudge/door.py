@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
+
+from robustjudge.nouns import Case
 
 _UNSAFE = re.compile("[\x00\ud800-\udfff]")
 
@@ -37,3 +39,28 @@ def through(text: str) -> Mapped:
 def digest(text: str) -> str:
     """SHA-256 of a text, hexadecimal; lone surrogates are hashed as they are."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def admitted(case: Case) -> Case:
+    """A case as it may enter a run: every text through the door.  Most cases are the same object afterwards; one that
+    was changed is flagged, and its ``meta`` keeps the hash of each original."""
+    texts = (case.id, case.task, case.response, case.kind, case.language, *case.references)
+    texts += tuple(w.text for w in case.distractors) + tuple(t.text for t in case.history)
+    texts += tuple(x for pair in case.meta for x in pair)
+    unsafe = [t for t in texts if _UNSAFE.search(t)]
+    if not unsafe:
+        return case
+    originals = tuple((f"original_sha256/{i}", digest(t)) for i, t in enumerate(unsafe))
+    return replace(
+        case,
+        id=safe(case.id),
+        task=safe(case.task),
+        response=safe(case.response),
+        kind=safe(case.kind),
+        language=safe(case.language),
+        references=tuple(map(safe, case.references)),
+        distractors=tuple(replace(w, text=safe(w.text)) for w in case.distractors),
+        history=tuple(replace(t, text=safe(t.text)) for t in case.history),
+        meta=(*((safe(k), safe(v)) for k, v in case.meta), *originals),
+        text_mapped=True,
+    )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from robustjudge.attacks.base import Attack, Target
+from robustjudge.door import admitted
 from robustjudge.errors import PlanError
 from robustjudge.judges import Defense, Guarded, Judge, Prompted, Service, inner, models_of
 from robustjudge.nouns import Access, Case
@@ -59,7 +60,7 @@ class Plan:
                 guarded = judge if defense is None else Guarded(judge, defense)
                 for protocol in self.protocols:
                     bound: dict[str, tuple[Attack, ...]] = {}  # an author knows the criteria of the task at hand
-                    for case in self.cases():
+                    for case in map(admitted, self.cases()):
                         if case.kind not in bound:
                             bound[case.kind] = bind(self.attacks, target_of(judge, protocol, case.kind))
                         yield from self._block(case, name, shield, guarded, protocol, bound[case.kind], evaluators)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from robustjudge import door
 from robustjudge.asks import (
     Complete,
     Gradient,
@@ -369,7 +370,9 @@ async def fitting(cell: Cell, cases: Sequence[Case]) -> tuple[Attack, Spent]:
 
 
 def planted(cell: Cell, text: str) -> tuple[Case, str]:
-    """What the judge is shown of an attack's text: the candidate, or (channel ``history``) a turn of the dialogue."""
+    """What the judge is shown of an attack's text: the candidate, or (channel ``history``) a turn of the dialogue.
+    Texts that an attack makes enter here, through the door."""
+    text = door.safe(text)
     if getattr(cell.attack, "channel", "append") != "history":
         return cell.case, text
     return replace(cell.case, history=(*cell.case.history, Turn("user", text))), cell.case.response
