@@ -22,7 +22,7 @@ from robustjudge.attacks.packs import LANGUAGES, pack
 from robustjudge.attacks.text import TextAttack
 from robustjudge.datasets.builtin_cases import builtin
 from robustjudge.datasets.hard_benign import hard_benign
-from robustjudge.defenses.classifier import BUCKETS, Weights, features, normal, score, windows
+from robustjudge.defenses.classifier import BUCKETS, Weights, features, learned_from, normal, score, windows
 from robustjudge.defenses.perplexity import sentences
 from robustjudge.nouns import Case
 
@@ -61,9 +61,11 @@ def payloads(names: tuple[str, ...], group: str) -> list[str]:
 
 
 def honest() -> list[str]:
-    """Honest texts to learn from: answers and tasks; the hard-benign set is kept for measuring."""
+    """Honest texts to learn from, of a third of the cases; the others and the hard-benign set are kept for measuring."""
     out: dict[str, None] = {}
     for case in builtin():
+        if not learned_from(case.id):
+            continue
         for text in (case.task, case.response, *case.references, *(w.text for w in case.distractors)):
             out[text] = None
     return list(out)

@@ -17,6 +17,7 @@ from robustjudge.datasets.builtin_cases import builtin
 from robustjudge.datasets.hard_benign import BENIGN_KINDS, hard_benign
 from robustjudge.defenses.base import Thresholded
 from robustjudge.defenses.calibration import Sample, calibrated, suspicions
+from robustjudge.defenses.classifier import learned_from
 from robustjudge.defenses.threshold import Threshold, bucket
 from robustjudge.judges import Judge
 from robustjudge.measures.detection import auroc, fpr, tpr_at_fpr
@@ -70,12 +71,13 @@ async def evaluate(
     families: Sequence[str] = FAMILIES,
     judge: Judge | None = None,
 ) -> Evaluation:
-    """Calibrate ``detector`` at ``alpha`` on honest texts of half of the cases (default: the built-in ones) and measure
-    it on the other half, on the hard-benign texts, and on held-out wordings of ``families`` put into the other half.
+    """Calibrate ``detector`` at ``alpha`` on honest texts of half of the cases and measure it on the other half, on the
+    hard-benign texts, and on held-out wordings of ``families`` put into the other half.
 
-    Texts in a language that calibration did not see are left out, as a calibrated detector would refuse them.
+    The default cases are the built-in ones but those that the shipped classifier learned from.  Texts in a language that
+    calibration did not see are left out, as a calibrated detector would refuse them.
     """
-    given = list(builtin()) if cases is None else list(cases)
+    given = [c for c in builtin() if not learned_from(c.id)] if cases is None else list(cases)
     first, second = halves(given)
     threshold = await calibrated(detector, honest(first), alpha, judge)
     known = threshold.languages

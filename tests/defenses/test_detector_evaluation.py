@@ -8,7 +8,7 @@ from defense_help import JUDGE, World
 from robustjudge.datasets.builtin_cases import builtin
 from robustjudge.datasets.hard_benign import BENIGN_KINDS
 from robustjudge.defenses.ablation import Ablation
-from robustjudge.defenses.classifier import Classifier
+from robustjudge.defenses.classifier import Classifier, learned_from
 from robustjudge.defenses.detector import LLMDetector
 from robustjudge.defenses.perplexity import Perplexity
 from robustjudge.detectors import attacked, evaluate, halves, honest
@@ -45,15 +45,13 @@ def test_the_classifier_keeps_its_promise_on_other_cases_and_every_group_has_an_
     assert 0 < low < 0.1 < high < 0.25
 
 
-def test_a_detector_that_knows_pleas_is_perfect_and_one_that_fails_flags_all() -> None:
+def test_a_detector_finds_what_it_knows_and_one_that_fails_flags_all() -> None:
     knowing = World(Constant(), says=lambda text: "ANSWER: yes" if plea(text) else "ANSWER: no")
     e = evaluated(LLMDetector("d"), knowing)
-    assert e.families["H1"]["true_positive_rate"].value > 0.7 and e.unread == {
-        "benign": 0,
-        "hard_benign": 0,
-        "H1": 0,
-        "H5": 0,
-    }
+    _, second = halves([c for c in builtin() if not learned_from(c.id)])
+    shown = [plea(t.text) for t in attacked(second, "H1")]  # a plea in a code comment escapes this detector
+    assert e.families["H1"]["true_positive_rate"].value == pytest.approx(sum(shown) / len(shown)) and sum(shown) > 10
+    assert e.unread == {"benign": 0, "hard_benign": 0, "H1": 0, "H5": 0}
     broken = World(Constant(), says=lambda _: "eyes")
     e = evaluated(LLMDetector("d"), broken)
     assert e.threshold.value is None and e.threshold.unread > 0 and e.unread["benign"] > 0
