@@ -79,7 +79,7 @@ def solve(model: Tempted, t: Task, budget: int = 6000, rounds: int = 0, publishe
     return optimise(t, Race(budget, rounds=rounds), options, CoordinateAscent(published) if published else None)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", (0, 1))
 def test_both_find_the_one_harmful_component(seed: int) -> None:
     grid = Grid.of(source("arena_hard"), "arena_hard")
     bad = Random(seed).choice([0, 2, 3, 4])  # components whose start text no alternative repeats
@@ -98,7 +98,7 @@ def test_a_sound_start_is_kept_and_the_files_say_so(tmp_path: Path) -> None:
     paths = write(found, tmp_path / "out", {"judge": MODEL, "prompt": "arena_hard", "cases": len(CASES)})
     assert tomllib.loads(paths["prompt.toml"].read_text())["name"] == "arena_hard"
     told = json.loads(paths["evidence.json"].read_text())
-    assert told["status"] == "no_improvement" and told["held_out"]
+    assert told["status"] == "no_improvement" and told["held_out"] == ["forged_rubric"]
     gap = told["prompts"]["answer"]["optimism_gap"]
     assert gap["value"] == 0.0 and gap["low"] < 0 < gap["high"]
     assert "keep the start prompt" in paths["evidence.md"].read_text()

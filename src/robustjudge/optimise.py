@@ -233,7 +233,8 @@ async def _published(
     of judge calls allows."""
     family = next(iter(task.families))
     most = ascent.sweeps * sum(task.grid.sizes) + 1
-    rest = race.budget - problem.per_item(problem.tested, problem.test)
+    tested = tuple(dict.fromkeys((family, *problem.families, *problem.held_out)))
+    rest = race.budget - problem.per_item(tested, problem.test)
     size = rest // (most * problem.per_item((family,), problem.train[:1]))
     if size < 1:
         raise PlanError(
@@ -248,12 +249,12 @@ async def _published(
         return -sum(column) / len(column)
 
     done = await ascent(task.grid.start, task.grid.sizes, value)
-    await book.fill((done.config,), problem.test, problem.tested)
+    await book.fill((done.config,), problem.test, tested)
     return Published(
         done,
         family,
         book.results(done.config, used, (family,)),
-        book.results(done.config, problem.test, problem.tested),
+        book.results(done.config, problem.test, tested),
         book.spent,
     )
 

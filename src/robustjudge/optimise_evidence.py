@@ -27,8 +27,7 @@ def evidence(found: Optimised) -> dict[str, Any]:
         "schema": SCHEMA,
         "status": a.status,
         "families": list(a.families),
-        "tested_families": list(a.tested),
-        "held_out": bool(set(a.tested) - set(a.families)),
+        "held_out": list(a.held_out),
         "co_training_found": list(a.found),
         "prompts": {name: prompt(found, c) for name, c in named.items()},
         "changed": {
@@ -61,16 +60,21 @@ def evidence(found: Optimised) -> dict[str, Any]:
 
 
 def prompt(found: Optimised, config: Config) -> dict[str, Any]:
-    """One prompt: its options, its objective on training and test items, and the optimism gap between them."""
+    """One prompt: its options, its objective on training and on test items under the families trained on, the optimism
+    gap between them, and its objective under families that only the test met."""
     a = found.answer
-    train, test = rates(a.train[config]), rates(a.test[config])
+    train, test = rates(a.train[config]), rates([r for r in a.test[config] if r.family in a.families])
+    unseen = rates([r for r in a.test[config] if r.family in a.held_out])
     return {
         "options": found.grid.names(config),
         "tokens": found.grid.tokens(config, "pairwise"),
         "train": objective_rate(train).as_dict(),
         "test": objective_rate(test).as_dict(),
         "optimism_gap": optimism_gap(train, test).as_dict(),
-        "by_family": {f: _mean([r.won for r in a.test[config] if r.family == f]).as_dict() for f in a.tested},
+        "unseen_families": objective_rate(unseen).as_dict() if unseen else None,
+        "by_family": {
+            f: _mean([r.won for r in a.test[config] if r.family == f]).as_dict() for f in (*a.families, *a.held_out)
+        },
         "clean_accuracy": _mean([r.right for r in _once(a.test[config])]).as_dict(),
         "position_consistency": _mean([r.steady for r in _once(a.test[config])]).as_dict(),
         "parse_rate": cluster_bootstrap(
@@ -98,7 +102,7 @@ def _mean(values: Sequence[float]) -> Estimate:
 
 
 def _published(found: Optimised, p: Published) -> dict[str, Any]:
-    train, test = rates(p.train, "published"), rates(p.test, "published")
+    train, test = (rates([r for r in x if r.family == p.family], "published") for x in (p.train, p.test))
     return {
         "options": found.grid.names(p.ascent.config),
         "objective": f"P-ASR under {p.family}",
@@ -125,7 +129,8 @@ def markdown(e: Mapping[str, Any]) -> str:
     out = ["# Judge prompt optimisation", "", f"**{verdict(e)}**", ""]
     facts = [("Judge", e.get("judge")), ("Cases", e.get("cases")), ("Start prompt", e.get("prompt"))]
     out += [f"- {name}: {code(value)}" for name, value in facts if value]
-    out += [f"- Families trained on: {plain(', '.join(e['families']))}", f"- Families in the test: {_tested(e)}"]
+    out.append(f"- Families trained on: {plain(', '.join(e['families']))}")
+    out.append(f"- Families that only the test met: {plain(', '.join(e['held_out'])) or 'none'}")
     if e["co_training_found"]:
         out.append(f"- Found by co-training: {plain(', '.join(e['co_training_found']))}")
     calls = e["calls"]
@@ -137,16 +142,21 @@ def markdown(e: Mapping[str, Any]) -> str:
     names = ["start", "answer"] if better else ["start", "picked"]
     shown = {n: e["prompts"][n] for n in names if n == "start" or e["prompts"][n] != e["prompts"]["start"]}
     out += ["## Figures", ""]
-    keys = ("train", "test", "optimism_gap", "clean_accuracy", "position_consistency", "parse_rate")
-    heads = ("on training items", "on test items", "optimism gap", "clean accuracy", "position consistency", "read")
-    rows = [[n, *(_cell(p[k], signed=k == "optimism_gap") for k in keys), str(p["tokens"])] for n, p in shown.items()]
-    out += table(["prompt", *heads, "tokens"], rows)
+    heads = {
+        "train": "on training items",
+        "test": "on test items",
+        "optimism_gap": "optimism gap",
+        "unseen_families": "unseen families",
+        "clean_accuracy": "clean accuracy",
+        "position_consistency": "position consistency",
+        "parse_rate": "read",
+    }
+    rows = [[n, *(_cell(p[k], k == "optimism_gap") for k in heads), str(p["tokens"])] for n, p in shown.items()]
+    out += table(["prompt", *heads.values(), "tokens"], rows)
     out.append("Win rate of the attacked text in the worst family; 95 % intervals by cluster bootstrap.")
     out += ["", "## On the test, by family", ""]
-    out += table(
-        ["family", *shown],
-        [[plain(f), *(_cell(p["by_family"][f]) for p in shown.values())] for f in e["tested_families"]],
-    )
+    named = (*e["families"], *e["held_out"])
+    out += table(["family", *shown], [[plain(f), *(_cell(p["by_family"][f]) for p in shown.values())] for f in named])
     out += ["## The race", ""]
     out += table(
         ["items", "prompts", "left", "calls so far", "ended"],
@@ -166,16 +176,20 @@ def verdict(e: Mapping[str, Any]) -> str:
     """One sentence: whether the prompt is better, and by how much on what nobody had seen."""
     start, answer = e["prompts"]["start"], e["prompts"]["answer"]
     if e["status"] == "improved":
+        unseen = (
+            ""
+            if not e["held_out"]
+            else (
+                f"; under attacks that only the test met {_cell(answer['unseen_families'])} against"
+                f" {_cell(start['unseen_families'])}"
+            )
+        )
         return (
-            f"Improved: on unseen items and {'unseen' if e['held_out'] else 'the trained'} attack families the worst"
-            f" win rate is {_cell(answer['test'])}; the start's was {_cell(start['test'])}."
+            f"Improved: on unseen items the worst family wins {_cell(answer['test'])}; against the start prompt it won"
+            f" {_cell(start['test'])}{unseen}."
         )
     why = e["confirmation"][-1]["why"] if e["confirmation"] else "nothing was confirmed"
     return f"No significant improvement: keep the start prompt ({why})."
-
-
-def _tested(e: Mapping[str, Any]) -> str:
-    return plain(", ".join(e["tested_families"])) + ("" if e["held_out"] else " (none were held out)")
 
 
 def _baseline(b: Mapping[str, Any]) -> list[str]:
@@ -190,7 +204,9 @@ def _baseline(b: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _cell(e: Mapping[str, Any], signed: bool = False) -> str:
+def _cell(e: Mapping[str, Any] | None, signed: bool = False) -> str:
+    if e is None:
+        return "none held out"
     if e["value"] is None:
         return f"undefined ({plain(e['reason'] or 'no reason')})"
     low, high = e["low"], e["high"]

@@ -109,7 +109,7 @@ def templates() -> Iterator[Entry]:
 def suites() -> Iterator[Entry]:
     frozen = _optional("robustjudge.suite")
     for name in frozen.suite_names() if frozen else ():
-        yield name, "frozen plan", OURS
+        yield name, f"frozen plan ({frozen.suite_hash(name)}): {frozen.about(name)}", OURS
     from robustjudge.attacks.library import attack_suites
 
     for name, members in attack_suites().items():

@@ -19,9 +19,10 @@ from robustjudge.spec import register
 class Problem:
     """What is searched, and on which data.
 
-    Items are groups of cases that belong together (a cluster); no item is in two splits, and ``held_out`` families are
-    met in the test alone.  ``spare`` are attacks among which co-training looks for the survivor's weakness.  ``cost``:
-    judge calls for one text of one case; ``cases``: cases per item where it is not one.
+    Items are groups of cases that belong together (a cluster); no item is in two splits.  The test meets the families
+    trained on, which tells what selection on noise gained, and the ``held_out`` ones, which nothing before it meets.
+    ``spare`` are attacks among which co-training looks for the survivor's weakness.  ``cost``: judge calls for one text
+    of one case; ``cases``: cases per item where it is not one.
     """
 
     candidates: tuple[Config, ...]
@@ -43,11 +44,6 @@ class Problem:
             raise PlanError("a search needs candidates, families, and items to train, validate and test on")
         if {*self.held_out} & {*self.families, *self.spare}:
             raise PlanError("a held-out attack family is also trained on")
-
-    @property
-    def tested(self) -> tuple[str, ...]:
-        """The families of the test: the held-out ones, or (said so by the report) the training ones."""
-        return self.held_out or self.families
 
     def per_item(self, families: Sequence[str], items: Sequence[str]) -> int:
         """Judge calls of one prompt on these items."""
@@ -98,7 +94,7 @@ class Answer:
     picked: Config
     start: Config
     families: tuple[str, ...]
-    tested: tuple[str, ...]
+    held_out: tuple[str, ...]
     blocks: tuple[Block, ...]
     checks: tuple[Checked, ...]
     train: Mapping[Config, tuple[Result, ...]]
@@ -162,7 +158,8 @@ class Race:
             families = (*families, new)
         book.budget = self.budget
         finals = dict.fromkeys((start, answer, picked))
-        await book.fill(finals, problem.test, problem.tested)
+        tested = (*families, *problem.held_out)
+        await book.fill(finals, problem.test, tested)
         shown = {c: self._seen(book, c, order, families) for c in finals}
         return Answer(
             "improved" if answer != start else "no_improvement",
@@ -170,11 +167,11 @@ class Race:
             picked,
             start,
             families,
-            problem.tested,
+            problem.held_out,
             tuple(blocks),
             tuple(checks),
             shown,
-            {c: book.results(c, problem.test, problem.tested) for c in finals},
+            {c: book.results(c, problem.test, tested) for c in finals},
             book.spent,
             self.budget,
             len(problem.candidates) * problem.per_item(problem.families, problem.train),
@@ -200,7 +197,7 @@ class Race:
         confirms = sum(
             2 * problem.per_item(("",) * (known + i), problem.validation) for i in range(turn, self.rounds + 1)
         )
-        return confirms + 3 * problem.per_item(problem.tested, problem.test)
+        return confirms + 3 * problem.per_item(("",) * (known + self.rounds + len(problem.held_out)), problem.test)
 
     def affordable(self, problem: Problem, order: Sequence[str], budget: int) -> tuple[Config, ...]:
         """As many candidates as a first block for all of them may cost half of the racing budget."""
@@ -240,13 +237,12 @@ class Race:
             try:
                 await book.fill((start, *racing), items, families)
             except Spent:
-                if seen:
-                    blocks.append(Block(seen, len(racing), len(racing), incumbent, book.spent, "budget"))
+                fewer = self._cut(problem, book, racing, start, order[:seen], items, families)
+                if len(fewer) < 2:
+                    blocks.append(Block(seen, len(racing), len(fewer), incumbent, book.spent, "budget"))
                     return incumbent
-                racing = self._halved(racing)
-                if len(racing) < 2:
-                    blocks.append(Block(0, len(racing), len(racing), incumbent, book.spent, "budget"))
-                    return incumbent
+                blocks.append(Block(seen, len(racing), len(fewer), incumbent, book.spent, "cut to the budget"))
+                racing = fewer
                 continue
             seen, step = seen + len(items), step * 2
             before = len(racing)
@@ -269,8 +265,25 @@ class Race:
             if ended:
                 return incumbent
 
-    def _halved(self, racing: Sequence[Config]) -> list[Config]:
-        return list(racing[: len(racing) // 2])
+    def _cut(
+        self,
+        problem: Problem,
+        book: Book,
+        racing: Sequence[Config],
+        start: Config,
+        seen: Sequence[str],
+        items: Sequence[str],
+        families: Sequence[str],
+    ) -> list[Config]:
+        """The best half (by rank so far, else in the order given) or what is left of it that the next block can hold."""
+        ranked = sorted(racing, key=lambda c: self._rank(book, c, start, seen, families)) if seen else list(racing)
+        ranked = [start, *(c for c in ranked if c != start)]
+        room = (book.budget or 0) - book.spent
+        one = problem.per_item(families, items)
+        most = min(len(ranked) - 1, max(len(ranked) // 2, room // one))
+        while most > 0 and sum(book.price(c, [(i, f) for i in items for f in families]) for c in ranked[:most]) > room:
+            most -= 1
+        return ranked[:most]
 
     def _rank(
         self, book: Book, c: Config, start: Config, items: Sequence[str], families: Sequence[str]
