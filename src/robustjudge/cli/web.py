@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -100,7 +101,8 @@ def _serve(page: Any, names: list[str], port: int, once: float | None) -> None:
         typer.echo("keep the link to yourself; Ctrl-C ends")
 
     if once is None:
-        serve(page, tokens, port, ready)
+        with suppress(KeyboardInterrupt):  # the usual way to end a page
+            serve(page, tokens, port, ready)
         return
     server = Server(page, tokens, port)
     ready(server)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -48,9 +48,9 @@ class Item:
     expected: float | None = None
     status: str = ""
 
-    def waits(self, standing: Mapping[str, Event]) -> bool:
+    def waits(self, decided: Set[str]) -> bool:
         """Whether nobody has decided on it, here or in its review file."""
-        return self.id not in standing and self.status in ("", "pending")
+        return self.id not in decided and self.status in ("", "pending")
 
 
 @dataclass(frozen=True)
@@ -136,27 +136,28 @@ class Queue:
 
     def page(self, number: int = 0, show: str = "waiting", kind: str = "", severity: str = "") -> Page:
         """Page ``number`` (from 0) of the items that are ``waiting``, ``decided`` or ``all``."""
-        standing = self.store.standing()
-        waiting = sum(i.waits(standing) for i in self._by.values())
+        decided = self.store.decided()
+        waits = {i.id for i in self._by.values() if i.waits(decided)}
         found = [
             i
             for i in self._by.values()
-            if (show == "all" or i.waits(standing) == (show == "waiting"))
+            if (show == "all" or (i.id in waits) == (show == "waiting"))
             and (not kind or i.kind == kind)
             and (not severity or i.severity == severity)
         ]
         number = max(0, min(number, (len(found) - 1) // SIZE))
         part = found[number * SIZE : (number + 1) * SIZE]
+        standing = self.store.standing([i.id for i in part])
         pairs = tuple([(i, standing.get(i.id)) for i in part])
-        return Page(pairs, len(found), waiting, len(self._by), number)
+        return Page(pairs, len(found), len(waits), len(self._by), number)
 
     def after(self, name: str) -> str:
         """The next item that waits, from ``name`` on and then from the start; empty when none does."""
-        standing = self.store.standing()
+        decided = self.store.decided()
         names = list(self._by)
         start = names.index(name) + 1 if name in self._by else 0
         turned = (*names[start:], *names[:start])
-        return next((n for n in turned if self._by[n].waits(standing) and n != name), "")
+        return next((n for n in turned if self._by[n].waits(decided) and n != name), "")
 
     def decide(self, item: Item, seen: int, decision: str, who: str, note: str = "", content: str = "") -> Event:
         """Store a decision and, for a generated input, write it into its review file."""

@@ -36,10 +36,9 @@ PRIMARY KEY (item, version))
 _APPEND = "INSERT INTO review_events VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _TRAIL = "SELECT * FROM review_events WHERE item = ? ORDER BY version"
 _ALL = "SELECT * FROM review_events ORDER BY at, item, version"
-_STANDING = (
-    "SELECT item, version, decision, who, at, note, content, applied FROM review_events WHERE applied = 1"
-    " AND decision <> 'note' ORDER BY item, version"
-)
+_SAID = "FROM review_events WHERE applied = 1 AND decision <> 'note'"
+_STANDING = f"SELECT item, version, decision, who, at, note, content, applied {_SAID}"
+_DECIDED = f"SELECT DISTINCT item {_SAID}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +111,18 @@ class Store:
             raise ConfigError("the note is empty")
         return self._added(self._made(item, 0, NOTE, who, note, ""))
 
-    def standing(self) -> dict[str, Event]:
-        """The decision that stands for each item that has one."""
-        return {r[0]: _event(r) for r in self._db.rows(_STANDING)}
+    def decided(self) -> frozenset[str]:
+        """The items that have a decision."""
+        return frozenset([r[0] for r in self._db.rows(_DECIDED)])
+
+    def standing(self, items: Sequence[str] | None = None) -> dict[str, Event]:
+        """The decision that stands for each item that has one (default: of all items)."""
+        if items is None:
+            return {r[0]: _event(r) for r in self._db.rows(f"{_STANDING} ORDER BY item, version")}
+        if not items:
+            return {}
+        sql = f"{_STANDING} AND item IN ({', '.join('?' * len(items))}) ORDER BY item, version"
+        return {r[0]: _event(r) for r in self._db.rows(sql, tuple(items))}
 
     def events(self) -> Iterator[Event]:
         """The whole trail, oldest first."""

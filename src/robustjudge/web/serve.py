@@ -24,6 +24,7 @@ class Server:
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self.socket.bind((LOOPBACK, port))
+            self.socket.listen(64)  # from here on the printed link is answered, as soon as the page runs
         except OSError as fault:
             self.socket.close()
             raise ConfigError(
