@@ -167,3 +167,28 @@ def test_a_defense_of_the_prompt_is_counted_and_a_detector_is_bounded(tmp_path: 
     bound = forecast(guarded)
     assert not bound.exact and {c.role for c in bound.calls} == {"judge", "detector"}
     assert bound.at_most is not None and bound.at_most >= sent(guarded, tmp_path / "b") > 0
+
+
+def test_a_pilot_tells_what_searches_may_be_expected_to_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from robustjudge.cli.app import run as command
+
+    monkeypatch.chdir(tmp_path)
+    common = [
+        "--judge",
+        "scripted/noisy",
+        "--attack",
+        "E4",
+        "--quick",
+        "--control",
+        "identity",
+        "--cases",
+        "builtin/logic",
+    ]
+    assert command(["run", *common, "--limit", "2"]) == 0
+    capsys.readouterr()
+    assert command(["run", *common, "--limit", "4", "--dry-run", "--pilot", "runs"]) == 0
+    assert "E4: about " in capsys.readouterr().out
+    assert command(["run", *common, "--limit", "4", "--dry-run"]) == 0
+    assert "--pilot runs" in capsys.readouterr().out

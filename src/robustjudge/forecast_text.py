@@ -53,3 +53,11 @@ def duration(seconds: float) -> str:
     if seconds < 90:
         return f"{max(1, round(seconds))} s"
     return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def pilot_words(expected: dict[str, float]) -> str:
+    """What a pilot run lets expect of the adaptive attacks, as lines of plain text."""
+    if not expected:
+        return "the pilot ran none of this plan's adaptive attacks, so it tells nothing about them"
+    rows = [f"  {name}: about {queries:,.0f} victim queries" for name, queries in sorted(expected.items())]
+    return "\n".join(["expected of searches, from the pilot's mean per trial:", *rows])

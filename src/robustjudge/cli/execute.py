@@ -48,6 +48,7 @@ def run(
     redact: Annotated[bool, typer.Option("--redact-payloads", help="reports show hashes instead of texts")] = False,
     batch: Annotated[Path | None, typer.Option(help="write unsent calls here for a provider's batch service")] = None,
     dry_run: Annotated[bool, typer.Option(help="tell calls, tokens, cost, time and precision; send nothing")] = False,
+    pilot: Annotated[Path | None, typer.Option(help="with --dry-run: a run whose searches tell what to expect")] = None,
     fail_fast: Annotated[bool, typer.Option(help="stop at the first error of our side")] = False,
     quick: Annotated[bool, typer.Option(help="attack settings for a small local model")] = False,
 ) -> None:
@@ -99,10 +100,18 @@ def run(
     plan = plan_of(settings, base)
     inputs = taken_in(plan)
     if dry_run:
-        from robustjudge.forecast import forecast
-        from robustjudge.forecast_text import words
+        from robustjudge.forecast import expected, forecast
+        from robustjudge.forecast_text import pilot_words, words
 
-        typer.echo(words(forecast(plan, settings_of(settings))))
+        told = forecast(plan, settings_of(settings))
+        typer.echo(words(told))
+        if pilot is not None:
+            from robustjudge.engine.folder import Folder
+            from robustjudge.table import Table
+
+            typer.echo(pilot_words(expected(plan, Table.load(Folder.open(pilot).table))))
+        elif told.adaptive:
+            typer.echo("what searches may be expected to use: run a few cases first, then --dry-run --pilot runs")
         return
     from robustjudge.cli.progress import Progress
 
