@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,11 @@ from robustjudge.judges import Judge, Prompted
 from robustjudge.models import scripted
 from robustjudge.models.families import family_of
 from robustjudge.models.scripted.base import Scripted
+from robustjudge.models.scripted.view import View
 from robustjudge.nouns import Case
 from robustjudge.prompts.library import template
 from robustjudge.protocols import Pairwise, Pointwise, Protocol
+from robustjudge.spec import register
 
 CASES = tuple(
     Case(
@@ -162,3 +164,24 @@ def test_built_in_cases_serve(tmp_path: Path) -> None:
     report = run(scripted.perfect(cases), tmp_path, ("padding", "authority"), cases=cases)
     assert {f.protocol for f in report.findings} == {"pairwise", "pointwise"}
     assert all(f.decision == "inconclusive" or f.effect.n >= 60 for f in report.findings)
+
+
+def test_a_judge_that_hangs_on_its_prompt_is_found_and_another_is_not(tmp_path: Path) -> None:
+    both = ("prompt_order", "chain_of_thought")
+    moved = run(scripted.Noisy(seed=4), tmp_path, both, (Pointwise(),))
+    for name in both:  # pure noise flips as often when asked again: no excess
+        f = find(moved, name)
+        assert f.effect.low is not None and f.effect.high is not None and f.effect.low <= 0 <= f.effect.high
+        assert f.more["flips"].value is not None and f.more["flips"].value > 0.7 and not f.gating
+    steady = run(PromptBound(), tmp_path / "b", both, (Pointwise(),))
+    assert find(steady, "prompt_order").decision == "biased" and find(steady, "prompt_order").effect.value == 1.0
+    assert find(steady, "chain_of_thought").effect.value == 0.0
+
+
+@register("scripted/test_prompt_bound")
+@dataclass(frozen=True)
+class PromptBound(Scripted):
+    """Scores by the first word of the prompt, and a little by the answer."""
+
+    def merit(self, view: View, i: int) -> float:
+        return 0.6 * view.trusted.lstrip().startswith("You") + 0.3 * ("hill" in view.candidates[i])

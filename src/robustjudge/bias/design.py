@@ -16,6 +16,7 @@ from robustjudge.bias.edits import Edit, pair, probes
 from robustjudge.bias.finding import Report
 from robustjudge.bias.findings import findings
 from robustjudge.bias.policy import DEFAULT, ITSELF, BiasPolicy
+from robustjudge.bias.variants import MARK, VARIANTS, variants
 from robustjudge.errors import DataError
 from robustjudge.execution import Options, execute
 from robustjudge.judges import Judge
@@ -65,7 +66,7 @@ def bias_plan(
     names: Iterable[str] = (),
     seeds: tuple[int, ...] = (0,),
 ) -> Plan:
-    """Every cell of the probes ``names`` (default: all) for ``judges`` under ``protocols``.
+    """Every cell of the probes ``names`` (default: all, and the variants of the prompt) for ``judges``.
 
     A protocol that no judge has a prompt for is left out.
     """
@@ -73,7 +74,9 @@ def bias_plan(
     wanted = tuple(p for p in protocols if all(_asks(j, p) for _, j in held))
     if not wanted:
         raise DataError("no protocol is left that every judge has a prompt for (pointwise or pairwise)")
-    edits: tuple[Attack, ...] = tuple(e for name in (tuple(names) or tuple(probes())) for e in pair(name))
+    chosen = tuple(names) or (*probes(), *VARIANTS)
+    edits: tuple[Attack, ...] = tuple(e for name in chosen if name not in VARIANTS for e in pair(name))
+    varied = tuple(v for name, judge in held for v in variants(name, judge, tuple(n for n in chosen if n in VARIANTS)))
 
     def both() -> Iterator[Case]:
         pairs = any(p.kind == "pairwise" for p in wanted)
@@ -84,7 +87,7 @@ def bias_plan(
 
     return Plan(
         cases=both,
-        judges=held,
+        judges=(*held, *varied),
         protocols=wanted,
         attacks=(Identity(), Reference(), *edits),
         seeds=seeds,
@@ -100,6 +103,9 @@ def _asks(judge: Judge, protocol: Protocol) -> bool:
 def _keep(cell: Cell) -> bool:
     """Pairs of an answer with itself take the edits; scores and real pairs take the untouched answers."""
     twin = cell.case.id.endswith(ITSELF)
+    if MARK in cell.judge_name:  # a variant of the prompt judges the untouched answers only
+        paired = cell.protocol.kind != "pairwise" or bool(cell.case.references)
+        return isinstance(cell.attack, Identity) and not twin and paired
     if cell.protocol.kind == "pairwise":
         edited = isinstance(cell.attack, Edit)
         return twin if edited else isinstance(cell.attack, Identity) and (twin or bool(cell.case.references))

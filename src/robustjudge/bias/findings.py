@@ -12,6 +12,7 @@ from robustjudge.bias.effects import Row
 from robustjudge.bias.finding import Decision, Finding, Report
 from robustjudge.bias.hypotheses import Hypotheses
 from robustjudge.bias.policy import DEFAULT, BiasPolicy
+from robustjudge.bias.variants import MARK
 from robustjudge.measures.bias_effects import decide
 from robustjudge.measures.multiplicity import benjamini_hochberg, holm
 from robustjudge.measures.statement import bounded_statement
@@ -30,11 +31,17 @@ def findings(
     """Read every hypothesis off a table.  ``facts`` tells of each case what the table does not
     (:func:`robustjudge.bias.design.facts_of`); ``families`` the model family of each judge."""
     out: list[Finding] = []
-    for judge, rows in _by_judge(table).items():
+    by_judge = _by_judge(table)
+    for judge, rows in by_judge.items():
+        if MARK in judge:
+            continue
         mine: list[Finding] = []
+        varied = {k.partition(MARK)[2]: v for k, v in by_judge.items() if k.startswith(judge + MARK)}
         for protocol in sorted({r["protocol"] for r in rows}):
             cells = [r for r in rows if r["protocol"] == protocol]
-            mine += Hypotheses(judge, protocol, cells, facts, policy, (families or {}).get(judge, ""), population).all()
+            mine += Hypotheses(judge, protocol, cells, facts, policy, (families or {}).get(judge, ""), population).all(
+                varied
+            )
         out += _adjusted(mine, policy, population)
     return Report(tuple(out), policy, population, str(run))
 

@@ -12,8 +12,10 @@ from robustjudge.bias import edits
 from robustjudge.bias.effects import Effect, Row, edit_effect, mean_of, retest_rate, sign_flip, slots, worth
 from robustjudge.bias.finding import Finding
 from robustjudge.bias.policy import ITSELF, BiasPolicy
+from robustjudge.bias.variants import CLAIMS
 from robustjudge.measures.bias_effects import (
     equal_opportunity,
+    excess_flips,
     length_controlled_win_rate,
     length_preference_net,
     leniency,
@@ -43,7 +45,8 @@ class Hypotheses:
         for r in rows:
             self.by.setdefault(r["attack"], {})[r["case_id"], r["seed"]] = r
 
-    def all(self) -> list[Finding]:
+    def all(self, varied: Mapping[str, Sequence[Row]]) -> list[Finding]:
+        """Every finding; ``varied`` holds the rows of the same judge with another prompt, by variant."""
         identity = self.by.get("identity", {})
         twins = {k: r for k, r in identity.items() if k[0].endswith(ITSELF)}
         real = {k: r for k, r in identity.items() if not k[0].endswith(ITSELF)}
@@ -67,9 +70,30 @@ class Hypotheses:
                         "calm_effect": e.calm.effect,
                     }
                 out.append(self.finding(p.name, p.group, f"{p.claim}, against {p.twin}", e, more))
+        for name, changed in varied.items():
+            out += self.variant(name, real, [r for r in changed if r["protocol"] == self.protocol])
         if degenerate(self.by, self.protocol):
             out = [replace(f, decision="degenerate", flags=(*f.flags, "constant_judge")) for f in out]
         return out
+
+    def variant(self, name: str, base: dict[Any, Row], changed: Sequence[Row]) -> list[Finding]:
+        """Flips under another prompt beyond the flips of the same prompt asked again."""
+        now = {(r["case_id"], r["seed"]): r for r in changed}
+        keys = [k for k in base if k in now]
+        if not keys:
+            return []
+        first, again = ([worth(base[k], arm) for k in keys] for arm in ("clean", "attacked"))
+        other = [worth(now[k], "clean") for k in keys]
+        clusters = [base[k]["cluster"] for k in keys]
+        found = excess_flips(first, other, again, clusters)
+        read = [(a, b, c) for a, b, c in zip(first, other, clusters) if a is not None and b is not None]
+        more = {
+            "flips": found.flip_edit,
+            "flips_on_repeating": found.flip_repeat,
+            "mean_shift": mean_of([b - a for a, b, _ in read], [c for _, _, c in read]),
+        }
+        e = Effect(found.effect, found.p, retest_rate(base), found.coverage, found.worst, found.drop_p, None)
+        return [self.finding(name, "prompt", f"{CLAIMS[name]}, against the same prompt asked again", e, more)]
 
     def finding(
         self, name: str, group: str, claim: str, e: Effect, more: Mapping[str, Estimate], flags: tuple[str, ...] = ()

@@ -37,6 +37,7 @@ def bias(
 ) -> None:
     """Probe for biases.  Exit 0: every gating bias is bounded; 1: one is found; 3: one is open."""
     from robustjudge.bias import BiasPolicy, edits, probes, write
+    from robustjudge.bias.variants import CLAIMS
 
     if probes_file is not None:
         for own in edits.read(probes_file.read_text("utf-8"), str(probes_file)).values():
@@ -44,6 +45,8 @@ def bias(
     if show:
         for p in probes().values():
             typer.echo(f"{p.name} ({p.group}{', must' if p.must else ''}): {p.claim}; twin: {p.twin}")
+        for name, claim in CLAIMS.items():
+            typer.echo(f"{name} (prompt): {claim}; twin: the same prompt asked again")
         return
     settings, base = _settings(config, judge, template, constrained, cases, limit)
     policy = BiasPolicy(band, minimum, tuple(gate) if gate else BiasPolicy().gating)
