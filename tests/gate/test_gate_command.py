@@ -126,7 +126,7 @@ def test_the_step_summary_and_annotations(
 
 
 def test_the_decision_of_a_large_run_is_quick(tmp_path: Path) -> None:
-    """10,000 rows by copying a real run's; the bound leaves room for a busy machine (figure: benchmarks/gate)."""
+    """10,000 rows by copying a real run's; the bound leaves room for a busy machine (figure: benchmarks/gate_decision.py)."""
     folder = run(tmp_path, Table(), 20, ("H1", "authority", "json_injection"))
     grow(folder, 10_000)
     start = time.process_time()

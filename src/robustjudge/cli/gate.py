@@ -136,9 +136,20 @@ def _tell(d: Any, fixes: list[dict[str, Any]], risk: str, report: Path) -> None:
             told = f"accepted by {w['approver']} until {w['expires']}: {w['reason']} ({len(w['findings'])} findings)"
             typer.echo(f"  {visible(told, 300)}")
     for r in fixes:
-        after = f"{r['failures_before']} failures before, {r['failures_after']} after" if r["measured"] else "untested"
-        typer.echo(f"  change {visible(r['attack_category'], 60)}: {visible(r['change'], 200)} ({after})")
+        after = _measured(r) if r["measured"] and r["kind"] != "none" else "" if r["measured"] else "untested"
+        typer.echo(
+            f"  change {visible(r['attack_category'], 60)}: {visible(r['change'], 200)}{f' ({after})' if after else ''}"
+        )
     typer.echo(f"  {risk}\n  {report}")
+
+
+def _measured(r: dict[str, Any]) -> str:
+    utility = r["benign_utility"].get("value")
+    kept = "unknown" if utility is None else f"{100 * utility:.0f} %"
+    return (
+        f"{r['failures_before']} failures before, {r['failures_after']} after, clean verdicts kept {kept},"
+        f" {r['extra_calls_per_item']:+.1f} calls per trial"
+    )
 
 
 def _lint(e: Any) -> list[Any]:

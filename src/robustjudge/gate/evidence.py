@@ -194,8 +194,7 @@ def evidence(path: Path, judge: str = "", defense: str = "none") -> Evidence:
         if there and (judge, defense) not in there:
             raise UnknownName("defense", defense, tuple(sorted(d for j, d in there if j == judge)))
         cursor = db.execute(
-            f"SELECT {', '.join(chr(34) + c + chr(34) for c in _COLUMNS)} FROM trials WHERE judge = ? AND defense = ?"
-            " ORDER BY case_id, attack, protocol, seed, cell",
+            f"SELECT {', '.join(chr(34) + c + chr(34) for c in _COLUMNS)} FROM trials WHERE judge = ? AND defense = ?",
             (judge, defense),
         )
         trials, totals = [], {"judge_calls": 0.0, "prompt_tokens": 0.0, "completion_tokens": 0.0, "latency": 0.0}
@@ -204,6 +203,7 @@ def evidence(path: Path, judge: str = "", defense: str = "none") -> Evidence:
             for name in totals:
                 totals[name] += row[name] or 0
             trials.append(_observed(row))
+        trials.sort(key=lambda t: (t.case_id, t.attack, t.protocol, t.seed, t.cell))
     except sqlite3.DatabaseError as fault:
         raise StorageError(f"{folder.table}: not a readable run file ({fault}); restore it or run again") from None
     finally:

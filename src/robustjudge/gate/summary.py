@@ -109,7 +109,9 @@ def _remedies(remediation: Sequence[Mapping[str, Any]]) -> list[str]:
     for r in remediation:
         what = f"{plain(str(r['attack_category']))}: {plain(str(r['change']))}"
         where = f" at {code(str(r['where']))}" if r.get("where") else ""
-        if r["measured"]:
+        if r["measured"] and r["kind"] == "none":
+            out.append(f"- {what} (n = {r['n']})")
+        elif r["measured"]:
             out.append(
                 f"- {what}{where} ({r['failures_before']} failures before, {r['failures_after']} after, n = {r['n']})"
             )
