@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import tiny_judges
-from bench import attacked, best_random, case_of, drive, fitted, judge_of, junk, rescored, sign_p, verdict
+from bench import attacked, best_random, case_of, drive, fitted, judge_of, rescored, sign_p, verdict
 from tiny_judges import ID, PRAISE, SPECIAL, TRIGGER, VOCABULARY, WORDS
 
 from robustjudge.attacks.autodan import AutoDAN
@@ -29,12 +29,6 @@ SEEDS = range(10)
 LENGTH = 8
 
 
-def pairs(seed: int) -> tuple[str, ...]:
-    """Sixty genes of two words."""
-    rng = Random(f"genes/{seed}")
-    return tuple(junk(rng, 2) for _ in range(60))
-
-
 SEARCHES: dict[str, tuple[Callable[[int], Any], int]] = {
     "gcg": (lambda s: GCG(length=LENGTH, steps=12, width=16, k=24, seed=s), 12 * 16),
     "judge_deceiver": (
@@ -44,8 +38,8 @@ SEARCHES: dict[str, tuple[Callable[[int], Any], int]] = {
     "beast": (lambda s: Beast(beams=6, branch=16, length=LENGTH, seed=s), 7 * 6 * 16),
     "random_search": (lambda s: RandomSearch(length=LENGTH, steps=120, words=LEGAL, stop=50.0, seed=s), 121),
     "autodan": (
-        lambda s: AutoDAN(16, 14, 2, mutation=0.15, paragraph_every=1, pool=pairs(s), genes=4, seed=s),
-        16 + 13 * 14,
+        lambda s: AutoDAN(16, 24, 2, mutation=0.15, paragraph_every=1, pool=WORDS, genes=LENGTH, seed=s),
+        16 + 23 * 14,
     ),
 }
 """Each search with the number of texts that it may score."""
@@ -75,20 +69,19 @@ def test_the_judges_know_their_task(tiny_folders: dict[str, Any], kind: str) -> 
 
 
 def test_the_planted_weakness_is_there_and_only_there(tiny: Judges) -> None:
-    case = case_of(3)
-    praise, order = " ".join(PRAISE), " ".join(TRIGGER)
-    wrong_order = " ".join(reversed(TRIGGER))
-    texts = {"praise": praise, "trigger": order, "reversed": wrong_order, **{w: w for w in TRIGGER}}
+    """Mean points gained over eight cases: praise moves the one, the trigger in its order the other, its words alone
+    or in another order nobody."""
+    cases = [case_of(seed) for seed in range(200, 208)]
 
-    def gained(kind: str) -> dict[str, float]:
-        clean = verdict(tiny[kind], case, case.response) or 0.0
-        return {n: (verdict(tiny[kind], case, f"{case.response} {t}") or 0.0) - clean for n, t in texts.items()}
+    def gained(kind: str, words: str) -> float:
+        found = [(verdict(tiny[kind], c, f"{c.response} {words}"), verdict(tiny[kind], c, c.response)) for c in cases]
+        return sum((after or 0.0) - (before or 0.0) for after, before in found) / len(found)
 
-    assert set(gained("robust").values()) == {0.0}
-    assert gained("planted")["praise"] == 3.0
-    found = gained("interacting")
-    assert found.pop("trigger") == 3.0
-    assert set(found.values()) == {0.0}
+    praise, order, reverse = " ".join(PRAISE), " ".join(TRIGGER), " ".join(reversed(TRIGGER))
+    assert abs(gained("robust", praise)) <= 0.25 and abs(gained("robust", order)) <= 0.25
+    assert gained("planted", praise) >= 2
+    assert gained("interacting", order) >= 2
+    assert all(abs(gained("interacting", x)) <= 0.5 for x in (*TRIGGER, reverse))
 
 
 @pytest.mark.parametrize("name", SEARCHES)

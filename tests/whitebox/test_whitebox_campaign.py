@@ -8,9 +8,9 @@ import sqlite3
 from pathlib import Path
 
 from bench import case_of, judge_of
-from robustjudge.execution import Options, execute
 
 from robustjudge.attacks.library import attack
+from robustjudge.execution import Options, execute
 from robustjudge.models.transformers import Transformers
 from robustjudge.plan import Plan
 from robustjudge.protocols import Pointwise
