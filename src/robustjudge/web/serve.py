@@ -43,9 +43,11 @@ class Server:
         return f"http://{LOOPBACK}:{self.port}{path}?token={token}"
 
     def run(self) -> None:
-        """Serve until interrupted or stopped."""
+        """Serve until interrupted (Ctrl-C) or stopped."""
         try:
             self._server.run(sockets=[self.socket])
+        except KeyboardInterrupt:
+            return  # the way to end a local page; every request was finished before
         finally:
             self.socket.close()
 
