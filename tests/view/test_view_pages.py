@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings, strategies as st
 from starlette.testclient import TestClient
 
 from page_help import PORT, TOKENS, client, hostile_run, live
+from robustjudge.reports.texts import visible
 from robustjudge.view.app import app_of
+from robustjudge.view.pages import environment
 from robustjudge.view.trial import marked
 from robustjudge.web.guard import Guard
 from table_help import identity, scored, write
@@ -113,6 +117,30 @@ def test_no_page_of_a_hostile_run_has_anything_live(root: Path) -> None:
         assert live(answer.text) == [], address
         assert "unsafe" not in answer.headers["content-security-policy"]
     assert "49 {%" not in c.get(pages[-1]).text and "{{7*7}}" in c.get(pages[-1]).text
+
+
+class Words(HTMLParser):
+    """The text of a page as a browser would show it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: list[str] = []
+
+    def handle_data(self, data: str) -> None:
+        self.said.append(data)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["same", "new", "sign"]), st.text(min_size=1)), max_size=4), st.text())
+def test_whatever_a_text_holds_it_is_shown_and_never_live(parts: list[tuple[str, str]], name: str) -> None:
+    shown = environment().from_string("{% import 'parts.html' as p %}<b title='{{ n }}'></b>{{ p.show(t) }}")
+    html = shown.render(n=name, t={"stored": True, "hash": None, "parts": parts})
+    assert live(html) == []
+    words = Words()
+    words.feed(html)
+    words.close()
+    text = "".join(words.said)  # a browser drops the line break that opens a <pre>
+    assert text == ("\n" + "".join(visible(t) for _, t in parts) if parts else "(empty)")
 
 
 def test_without_the_link_nothing_is_shown(root: Path) -> None:

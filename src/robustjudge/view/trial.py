@@ -87,6 +87,7 @@ def _verdict(db: Connection, s: dict[str, Any], new: Sequence[str], payload: str
         value = said.get(s["choice"], f"distractor {s['choice'] - 1}")
     return {
         "arm": s["arm"],
+        "clean": clean,
         "order": s["order"],
         "replica": s["replica"],
         "status": s["status"],
