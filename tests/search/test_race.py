@@ -165,7 +165,7 @@ def test_the_budget_is_never_exceeded(budget: int) -> None:
 
 def test_a_budget_too_small_for_a_race_is_refused_before_any_call() -> None:
     calls: list[int] = []
-    with pytest.raises(PlanError, match="give at least|items cannot"):
+    with pytest.raises(PlanError, match=r"give at least|items cannot"):
         solve(problem((3, 3), lambda c, f: 0.3, 2, calls=calls), budget=100)
     assert not calls
 
