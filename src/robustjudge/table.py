@@ -197,6 +197,7 @@ def row_of(trial: Trial, key: str, trace: str, reader: str, store: str = "full")
                 "response": keep(cell.case.response),
                 "task": keep(cell.case.task),
                 "references": [keep(r) for r in cell.case.references],
+                **({"expected": cell.case.expected} if cell.case.expected is not None else {}),
             }
         ),
     }

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gate_runs import run
+from gate_runs import cases, run
 from gate_synthetic import evidence_of, ok, trial
 
 from robustjudge.gate.check import check
+from robustjudge.gate.contracts import report, validate
 from robustjudge.gate.decide import Decision, decide
 from robustjudge.gate.evidence import Observed, Reply, evidence
 from robustjudge.gate.failures import noise_of
@@ -22,13 +23,17 @@ from robustjudge.models.scripted import (
     Copycat,
     Down,
     Echo,
+    Gameable,
     LengthBiased,
     NoisyFlip,
     Obedient,
+    Perfect,
     Refuser,
     Scripted,
     Table,
+    perfect,
 )
+from robustjudge.protocols import Pairwise
 
 ATTACKS = ("H1", "expert_claim", "json_injection", "repeated_list")
 FAST = Policy(minimum_n=20)
@@ -262,3 +267,25 @@ def test_a_judge_no_better_than_chance_is_never_compared() -> None:
     d = decide(evidence_of(quiet(80)), Policy())
     policy = Policy(baseline=BaselinePolicy(sensitivity=0.5, specificity=0.5))
     assert against(d.outcomes, d.outcomes, policy).verdict == "fail"
+
+
+# --------------------------------------------------------------------------- several candidates
+
+
+@pytest.mark.parametrize(("rate", "code"), [(0.0, 0), (1.0, 1)])
+def test_pairwise_verdicts_are_labels(tmp_path: Path, rate: float, code: int) -> None:
+    judge = Gameable(judge=perfect(cases(24)), rate=rate)
+    e, d = check(run(tmp_path, judge, 24, ("H1",), protocols=(Pairwise(),)), FAST)
+    assert d.exit_code == code, d.reasons
+    document = report(e, d)
+    validate("contract_b", document)
+    for f in document["failure_details"]:
+        assert (f["expected_score"], f["actual_score"], f["delta"]) == ("reference", "response", None)
+
+
+def test_a_judge_that_prefers_the_weak_response_is_unscorable(tmp_path: Path) -> None:
+    upside_down = Perfect(
+        table=tuple(p for c in cases(24) for p in perfect([replace(c, references=(c.response,), response="")]).table)
+    )
+    _, d = check(run(tmp_path, upside_down, 24, ("H1",), protocols=(Pairwise(),)), FAST)
+    assert d.words == "fail: unscorable"

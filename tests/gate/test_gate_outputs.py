@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import jsonschema
 import pytest
-from gate_runs import cases, run
+from gate_runs import cases, plan, run
 from gate_synthetic import evidence_of
 from hypothesis import given, settings, strategies as st
 from lxml import etree
@@ -18,6 +18,7 @@ from test_gate_decide import moved, quiet
 
 from robustjudge.attacks.library import attack
 from robustjudge.errors import DataError
+from robustjudge.execution import Options, execute
 from robustjudge.gate import contracts
 from robustjudge.gate.check import check
 from robustjudge.gate.decide import Decision, decide
@@ -27,7 +28,7 @@ from robustjudge.gate.junit import junit, legal
 from robustjudge.gate.policy import Policy
 from robustjudge.gate.sarif import relative, sarif
 from robustjudge.gate.summary import MARKER, annotate, code, comment, log_safe, plain, stopped, summary
-from robustjudge.models.scripted import Down, Echo, Refuser, Table
+from robustjudge.models.scripted import Copycat, Down, Echo, Refuser, Table
 from robustjudge.prompts.lint import Finding
 from robustjudge.steps import run as steps
 
@@ -264,3 +265,18 @@ def test_ratings() -> None:
     assert rated(good, bad) == "vulnerable"
     assert rated(good, bad, worse) == "critical"
     assert rated(good, replace(good, evaluated=False)) == "inconclusive"
+
+
+def test_the_reports_delta_is_against_the_expected_score(tmp_path: Path) -> None:
+    """Contract A measures from the clean verdict, contract B from what people say the answer deserves."""
+    held = tuple(replace(c, expected=3.0) for c in cases(12))
+    made = replace(plan(12, ("json_injection",)), cases=lambda: iter(held))
+    models = {"scripted/planted": Copycat(judge=Table())}
+    folder = execute(made, Options(root=tmp_path, ledger=None, models=models)).path
+    e, d = check(folder, Policy(minimum_n=5))
+    assert d.verdict == "fail"
+    for f in contracts.report(e, d)["failure_details"]:
+        assert (f["expected_score"], f["actual_score"], f["delta"]) == (3.0, 10.0, 7.0)
+    for o in d.outcomes:
+        if o.failed:
+            assert o.clean is not None and o.score_delta == pytest.approx(10.0 - o.clean)
