@@ -135,7 +135,7 @@ def append_variants(path: Path, variants: Iterable[Variant]) -> None:
             file.flush()
             os.fsync(file.fileno())
     except OSError as fault:
-        raise StorageError(f"{path}: the review file cannot be written ({fault}); nothing was decided") from None
+        raise StorageError(f"{path}: the review file cannot be written ({fault}); free space and start again") from None
 
 
 def _whole(file: Any, end: int) -> int:

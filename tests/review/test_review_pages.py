@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from pathlib import Path
 
 import pytest
@@ -140,6 +141,41 @@ def test_a_decision_that_a_kill_kept_from_the_file_is_written_at_the_next_start(
     assert read_variants(variants)[name].status == "rejected"
     Queue(generated([variants]), store)
     assert variants.stat().st_size == size  # once
+
+
+def test_many_reviewers_edit_at_once(tmp_path: Path, store: Store) -> None:
+    path = tmp_path / "a.jsonl"
+    append_variants(path, [Variant.of(f"c{i}", "old", "injection") for i in range(40)])
+    queue = Queue(generated([path]), store)
+    names = [i.id for i, _ in queue.page().items]
+    faults: list[BaseException] = []
+
+    def edit(n: int) -> None:
+        try:
+            for name in names[n::4]:
+                item = queue.item(name)
+                assert item is not None and queue.page().total >= 40
+                queue.decide(item, 0, "edit", f"r{n}", "", f"new {n}")
+        except BaseException as fault:
+            faults.append(fault)
+
+    threads = [threading.Thread(target=edit, args=(n,)) for n in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    held = read_variants(path)
+    assert not faults and len(held) == 80 == len(queue) and queue.page().waiting == 0
+    assert sum(v.status == "approved" and v.text.startswith("new") for v in held.values()) == 40
+
+
+def test_an_input_that_left_its_file_is_told_and_stays_in_the_trail(variants: Path, store: Store) -> None:
+    queue = Queue(generated([variants]), store)
+    name = queue.page().items[0][0].id
+    variants.write_text("", "utf-8")
+    answer = client(app_of(queue)).post(f"/item/{name}", **form(decision="approve", seen=0))
+    assert answer.status_code == 400 and "no longer holds this input" in answer.text
+    assert store.standing()[name].decision == "approve"
 
 
 def test_an_edit_keeps_hidden_characters(tmp_path: Path, store: Store) -> None:

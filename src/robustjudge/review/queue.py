@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from robustjudge.engine.folder import Folder
-from robustjudge.errors import ConfigError
+from robustjudge.errors import ConfigError, DataError
 from robustjudge.gate.decide import look
 from robustjudge.gate.evidence import evidence, subjects
 from robustjudge.gate.failures import Outcome
@@ -122,10 +123,11 @@ class Queue:
 
     def __init__(self, items: Sequence[Item], store: Store) -> None:
         self.store = store
-        self._by: dict[str, Item] = {}
         order = sorted(items, key=lambda i: (GRAVITY.get(i.severity, 9), -abs(i.swing or 0.0), i.case, i.attack, i.id))
+        self._by: dict[str, Item] = {}
         for i in order:
             self._by.setdefault(i.id, i)
+        self._lock = threading.Lock()
         self._sync()
 
     def __len__(self) -> int:
@@ -137,10 +139,11 @@ class Queue:
     def page(self, number: int = 0, show: str = "waiting", kind: str = "", severity: str = "") -> Page:
         """Page ``number`` (from 0) of the items that are ``waiting``, ``decided`` or ``all``."""
         decided = self.store.decided()
-        waits = {i.id for i in self._by.values() if i.waits(decided)}
+        by = self._by
+        waits = {i.id for i in by.values() if i.waits(decided)}
         found = [
             i
-            for i in self._by.values()
+            for i in by.values()
             if (show == "all" or (i.id in waits) == (show == "waiting"))
             and (not kind or i.kind == kind)
             and (not severity or i.severity == severity)
@@ -149,15 +152,16 @@ class Queue:
         part = found[number * SIZE : (number + 1) * SIZE]
         standing = self.store.standing([i.id for i in part])
         pairs = tuple([(i, standing.get(i.id)) for i in part])
-        return Page(pairs, len(found), len(waits), len(self._by), number)
+        return Page(pairs, len(found), len(waits), len(by), number)
 
     def after(self, name: str) -> str:
         """The next item that waits, from ``name`` on and then from the start; empty when none does."""
         decided = self.store.decided()
-        names = list(self._by)
-        start = names.index(name) + 1 if name in self._by else 0
+        by = self._by
+        names = list(by)
+        start = names.index(name) + 1 if name in by else 0
         turned = (*names[start:], *names[:start])
-        return next((n for n in turned if self._by[n].waits(decided) and n != name), "")
+        return next((n for n in turned if by[n].waits(decided) and n != name), "")
 
     def decide(self, item: Item, seen: int, decision: str, who: str, note: str = "", content: str = "") -> Event:
         """Store a decision and, for a generated input, write it into its review file."""
@@ -173,11 +177,13 @@ class Queue:
 
     def _write(self, item: Item, event: Event) -> None:
         path = Path(item.file)
-        held = read_variants(path)[item.id]
-        lines = held.decided(
-            STATUS[event.decision], event.who, event.at, event.note, event.content.replace("\r\n", "\n")
-        )
+        held = read_variants(path).get(item.id)
+        if held is None:
+            raise DataError(f"{path}: the file no longer holds this input; your decision is in the trail")
+        lines = held.decided(STATUS[event.decision], event.who, event.at, event.note, event.content)
         append_variants(path, lines)
+        with self._lock:  # replaced, never changed: other threads may be reading the old one
+            self._by = {**self._by, **{v.id: _generated(v, path) for v in lines}}
 
     def _sync(self) -> None:
         """Write into the review files what was decided but not yet written when a process ended."""
