@@ -66,6 +66,29 @@ def test_refusals_have_exit_codes(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert run(["calibrate", str(few), "--rubric", "x"]) == 2
 
 
+def test_weak_agreement_shows_where_people_differ(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = labels(tmp_path / "l.csv", n=60)
+    rows = path.read_text().splitlines()
+    rng = random.Random(1)
+    other = {SUCCESS: FAILURE, FAILURE: SUCCESS}
+    for i, row in enumerate(rows[1:], 1):
+        cells = row.split(",")
+        if cells[1] == "h1" and rng.random() < 0.5:
+            cells[3] = other[cells[3]]
+            rows[i] = ",".join(cells)
+    rows = [f"{row},{'stratum' if i == 0 else 'red' if 'i1' in row else 'blue'}" for i, row in enumerate(rows)]
+    path.write_text("\n".join(rows) + "\n")
+    assert run(["calibrate", str(path), *COMMON, "-o", str(tmp_path / "p")]) == 1
+    told = capsys.readouterr().out
+    assert (
+        "fix the rubric first" in told and "FAILURE / SUCCESS (" in told and "in red:" in told and "differ on i" in told
+    )
+    split = [json.loads(line) for line in (tmp_path / "p" / "disagreements.jsonl").read_text().splitlines()]
+    assert len(split) > 15 and set(split[0]) == {"item", "labels", "stratum"}
+    assert "Raters differ on" in (tmp_path / "p" / "page.html").read_text()
+    assert run(["profile", "verify", str(tmp_path / "p" / "profile.json")]) == 0
+
+
 def test_diff_reconcile_and_correct(profile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     worse = labels(tmp_path / "w.csv", tpr=0.8, fpr=0.1)
     assert run(["calibrate", str(worse), *COMMON, "-o", str(tmp_path / "q")]) in (0, 3)
@@ -169,3 +192,54 @@ def test_bias_from_the_command_line(
     assert "What is ruled out" in (run_folder / "bias.html").read_text()
     assert run(["profile", "verify", str(profile)]) == 0
     assert run([*args[:-2], "--probe", "paddin"]) == 2
+
+
+CONFIG = """
+judges:
+  mine: {model: "scripted/noisy?seed=5", template: success_failure}
+"""
+
+
+def test_a_configured_judge_is_calibrated_verified_and_judges_anchors_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "r.yaml").write_text(CONFIG)
+    people, texts = labels(tmp_path / "l.csv", n=60, judge=False), str(items(tmp_path / "i.jsonl", 60))
+    assert run(["calibrate", str(people), *COMMON, "--items", texts, "-c", "r.yaml"]) in (1, 3)
+    assert run(["profile", "verify", "profile/profile.json", "-c", "r.yaml"]) == 0
+    (tmp_path / "s.yaml").write_text(CONFIG.replace("seed=5", "seed=6"))
+    assert run(["profile", "verify", "profile/profile.json", "-c", "s.yaml"]) == 1
+    assert "changed:" in capsys.readouterr().out
+    anchors = labels(tmp_path / "anchors.csv", n=60)
+    args = ["profile", "drift", str(anchors), "--label", SUCCESS, "--label", FAILURE]
+    assert run([*args, "-c", "r.yaml", "--items", texts, "--save", "now.csv"]) == 1
+    told = capsys.readouterr().out
+    assert ("the judge moved" in told and "flips beyond retest noise: +0" in told) or "-0" in told
+    assert len(list(csv.DictReader((tmp_path / "now.csv").open()))) == 120  # judged twice
+    assert run([*args, "now.csv"]) == run([*args, "now.csv"])
+    assert run(args) == 2
+
+
+def test_a_run_is_corrected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "r.yaml").write_text(
+        CONFIG
+        + "cases: [{source: builtin/knowledge, limit: 4}]\nprotocols: [pointwise]\nattacks: [H1]\ncontrols: [identity]\n"
+    )
+    assert run(["run", "-c", "r.yaml"]) == 0
+    assert run(["profile", "correct", "runs", "--profile", str(profile)]) == 3
+    assert run(["profile", "correct", "runs", "--profile", str(profile), "--untested"]) == 0
+
+
+def test_probes_of_ones_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.toml").write_text(
+        '[[probe]]\nname="apology"\ngroup="calm"\nplacement="append"\nclaim="an apology"\ntwin="a remark"\n'
+        'edit=["I am sorry that this is not better."]\nneutral=["I am aware that this is the answer."]\n'
+    )
+    args = ["bias", "--judge", "scripted/noisy", "--cases", "builtin/knowledge", "--limit", "4", "--probes", "p.toml"]
+    assert run([*args, "--probe", "apology", "--gate", "apology", "--protocol", "pointwise"]) == 3
+    assert "Apology (pointwise)" in capsys.readouterr().out

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from robustjudge.attacks.base import Attack, Channel, NoCandidate, Plugin
 from robustjudge.attacks.controls import Identity
-from robustjudge.bias.edits import Edit, pair, probes
+from robustjudge.bias.edits import Edit, pair, probe_names
 from robustjudge.bias.finding import Report
 from robustjudge.bias.findings import findings
 from robustjudge.bias.policy import DEFAULT, ITSELF, BiasPolicy
@@ -74,7 +74,7 @@ def bias_plan(
     wanted = tuple(p for p in protocols if all(_asks(j, p) for _, j in held))
     if not wanted:
         raise DataError("no protocol is left that every judge has a prompt for (pointwise or pairwise)")
-    chosen = tuple(names) or (*probes(), *VARIANTS)
+    chosen = tuple(names) or (*probe_names(), *VARIANTS)
     edits: tuple[Attack, ...] = tuple(e for name in chosen if name not in VARIANTS for e in pair(name))
     varied = tuple(v for name, judge in held for v in variants(name, judge, tuple(n for n in chosen if n in VARIANTS)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -158,6 +159,10 @@ def write(done: Calibration, output: Path) -> None:
     output.mkdir(parents=True, exist_ok=True)
     address = save_profile(done.profile, output / "profile.json")
     (output / "page.html").write_text(page(done.profile), encoding="utf-8")
+    told = [{"item": d.item, "labels": dict(d.labels), "stratum": d.stratum} for d in done.disagreements]
+    (output / "disagreements.jsonl").write_text(
+        "".join(json.dumps(t, ensure_ascii=False) + "\n" for t in told), encoding="utf-8"
+    )
     for row in done.rejected[:20]:
         sys.stderr.write(f"row set aside: {visible(str(row), 400)}\n")
     if done.rejected:
@@ -176,6 +181,10 @@ def _figures(done: Calibration) -> list[str]:
     rows += [("TPR", p.tpr), ("FPR", p.fpr), ("J", p.youden_j), ("kappa", p.kappa), ("prevalence", p.prevalence)]
     out = [f"{name}: {shown(e)}" for name, e in rows if e is not None and e.method != "none"]
     if done.disagreements and done.step == 4:
+        disputed = p.humans.get("disputed", {})
+        out += [f"taken for each other: {k} ({n} items)" for k, n in disputed.get("by_label", {}).items()]
+        for name, s in disputed.get("by_stratum", {}).items():
+            out.append(f"in {name}: {s['disputed']} of {s['items']} items disputed")
         for d in done.disagreements[:10]:
             out.append(f"raters differ on {d.item}: " + ", ".join(f"{r} {v}" for r, v in d.labels))
     if done.corrected is not None:

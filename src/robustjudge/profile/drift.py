@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from robustjudge.errors import DataError
+from robustjudge.measures.compare import mcnemar
 from robustjudge.measures.drift import (
     AnchorDrift,
     Chart,
@@ -16,7 +17,6 @@ from robustjudge.measures.drift import (
     anchor_drift,
     attribute,
     cusum,
-    detectable_flips,
     retest_excess,
     two_windows,
 )
@@ -112,13 +112,36 @@ def drifted(
     was, now = [old.verdicts[i] for i in read], [new.verdicts[i] for i in read]
     found = anchor_drift([truth[i] for i in read], was, now, positive, negative)
     excess = _excess(after, read, sum(a != b for a, b in zip(was, now)))
-    moved = found.mcnemar.exact_p < ALPHA or (excess.low is not None and excess.low > 0)
+    moved = _shifted(truth, old.verdicts, new.verdicts, read, labels) or (excess.low is not None and excess.low > 0)
     errors = sum(truth[i] != new.verdicts[i] for i in read)
     first = sum(truth[i] != old.verdicts[i] for i in read)
     chart = _chart(history, anchors_sha256(before), first, errors, len(read), run_length)
     moved = moved or (chart is not None and chart.alarm is not None)
-    told = attribute(True, moved, rate_moved, detectable_flips(len(read)))
+    told = attribute(True, moved, rate_moved, _detectable(found))
     return DriftReport(True, found, len(truth) - len(read), excess, rates, chart, told, moved)
+
+
+def _shifted(
+    truth: Mapping[str, str],
+    old: Mapping[str, str | None],
+    new: Mapping[str, str | None],
+    read: Sequence[str],
+    labels: tuple[str, str],
+) -> bool:
+    """Verdicts on positive or on negative anchors went one way: exact McNemar within each, both together at ALPHA.
+    (Over all anchors a judge that got worse both ways would look unmoved.)"""
+    tests = []
+    for label in labels:
+        mine = [(old[i] == labels[0], new[i] == labels[0]) for i in read if truth[i] == label]
+        tests.append(mcnemar(mine.count((True, False)), mine.count((False, True))).exact_p)
+    return min(tests) * len(tests) < ALPHA
+
+
+def _detectable(found: AnchorDrift) -> float | None:
+    """The change of TPR or FPR that these anchors could have shown: the wider half of their intervals."""
+    both = (found.tpr_change, found.fpr_change)
+    halves = [(e.high - e.low) / 2 for e in both if e.low is not None and e.high is not None]
+    return max(halves) if halves else None
 
 
 def _excess(after: Sequence[LabelRow], read: Sequence[str], flips: int) -> Estimate:

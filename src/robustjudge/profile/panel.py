@@ -203,7 +203,23 @@ def agreement(t: Table, labels: Sequence[str]) -> People:
         "n_items": int(np.sum(counts.sum(1) >= 1)),
         "n_overlap": overlap(t),
     }
-    return People(section, floor, pairs, _disagreements(t))
+    split = _disagreements(t)
+    section["disputed"] = {"n": len(split), "by_label": _by_label(split), "by_stratum": _by_stratum(t, split)}
+    return People(section, floor, pairs, split)
+
+
+def _by_label(split: Sequence[Disagreement]) -> dict[str, int]:
+    """Which labels are taken for each other, most often first."""
+    found = Counter(" / ".join(sorted({v for _, v in d.labels})) for d in split)
+    return dict(found.most_common())
+
+
+def _by_stratum(t: Table, split: Sequence[Disagreement]) -> dict[str, dict[str, int]]:
+    """Disputed and all items of each stratum (tag); empty without strata."""
+    if not t.stratum:
+        return {}
+    disputed = Counter(d.stratum for d in split)
+    return {s: {"disputed": disputed[s], "items": n} for s, n in sorted(Counter(t.stratum.values()).items())}
 
 
 def _crossed(both: Sequence[tuple[str, str]], labels: Sequence[str]) -> Floats:
