@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from robustjudge.measures.grid import Line, Panel
+from robustjudge.measures.views import SCORED
 from robustjudge.nouns import Estimate
 
 Level = Literal["note", "warning", "stop"]
@@ -86,7 +87,7 @@ def _noise(p: Panel) -> list[Flag]:
     out = []
     null = next((x for x in p.lines if x.control == "identity"), None)
     noise = _value(null.figures.get("asr")) if null else None
-    if null is None:
+    if null is None and p.protocol != "appeal":  # an appeal is compared with the same plea repeated
         out.append(Flag("no_null", "warning", "no identity control was run: success rates are not net of judge noise"))
     elif noise is not None and noise > 0.2:
         out.append(
@@ -103,7 +104,7 @@ def _noise(p: Panel) -> list[Flag]:
 
 def constant(p: Panel) -> bool:
     """Whether every read verdict of a panel, clean and attacked, is the same."""
-    if p.protocol == "pointwise":
+    if p.protocol in SCORED:
         mean = p.clean.get("mean_unit")
         shifts = [x.figures.get("shift") for x in p.lines]
         spread = mean is None or mean.value is None or ((mean.high or 0) - (mean.low or 0) > 0 and 0 < mean.value < 1)

@@ -11,6 +11,7 @@ from typing import Any
 
 from robustjudge.engine.folder import Folder
 from robustjudge.errors import NotComparable
+from robustjudge.measures.views import SCORED
 from robustjudge.table import content, open_run
 
 PLACE = ("case_id", "attack", "protocol", "defense", "threat", "seed")
@@ -138,7 +139,7 @@ def _outcome(db: sqlite3.Connection, cell: str, tau: float) -> str:
     for status in (attack, clean, attacked):
         if status not in ("ok", "exhausted", None):
             return str(status)
-    if protocol == "pointwise":
+    if protocol in SCORED:
         if before is None or after is None:
             return "unknown"
         return "success" if after - before >= tau - 1e-9 else "held"

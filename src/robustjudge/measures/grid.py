@@ -16,7 +16,19 @@ from robustjudge.measures.base import Floats
 from robustjudge.measures.bootstrap import cluster_bootstrap
 from robustjudge.measures.compare import mcnemar
 from robustjudge.measures.multiplicity import benjamini_hochberg, holm
-from robustjudge.measures.views import NULL, Settings, View, attacked_rows, by_case, choices, matrix, of, scores, texts
+from robustjudge.measures.views import (
+    NULL,
+    SCORED,
+    Settings,
+    View,
+    attacked_rows,
+    by_case,
+    choices,
+    matrix,
+    of,
+    scores,
+    texts,
+)
 from robustjudge.nouns import STATUSES, Estimate
 
 COLUMNS = (
@@ -104,7 +116,7 @@ def panels(table: Any, settings: Settings | None = None) -> tuple[Panel, ...]:
     for g, code in enumerate(found):
         names = [table[k].values[c] for k, c in zip(keys, code[:4], strict=True)]
         out.append(_panel(table.where(inverse.reshape(-1) == g), names, int(code[4]), settings))
-    shape = {"pointwise": 0, "pairwise": 1, "best_of": 2}
+    shape = {"pointwise": 0, "appeal": 1, "pairwise": 2, "best_of": 3}
     return tuple(
         sorted(
             out,
@@ -125,7 +137,7 @@ def panels(table: Any, settings: Settings | None = None) -> tuple[Panel, ...]:
 
 
 def _panel(t: Any, names: list[str], k: int, s: Settings) -> Panel:
-    pointwise = names[2] == "pointwise"
+    pointwise = names[2] in SCORED
     view = scores(t, s) if pointwise else choices(t)
     scale = _scale(t) if pointwise else None
     reason = paper.check_scale(*scale) if scale else ("no score was read" if pointwise else "")

@@ -12,7 +12,7 @@ import numpy as np
 
 from robustjudge.measures import paper, robustness as r
 from robustjudge.measures.base import Floats
-from robustjudge.measures.views import Settings, of
+from robustjudge.measures.views import Settings, of, scored
 from robustjudge.nouns import Access
 
 NONE = "none"
@@ -61,7 +61,7 @@ def mode_of(t: Any) -> Any:
 def success(t: Any, s: Settings, clean: Floats | None = None) -> tuple[Floats, Floats, Floats]:
     """(hit, worst, blocked) of each row; ``clean`` replaces a clean score that the defense withheld."""
     judged = t["attack_status"].equals("ok") | t["attack_status"].equals("exhausted")
-    if len(t) and t["protocol"].equals("pointwise").all():
+    if len(t) and scored(t).all():
         before = t["clean_score"] if clean is None else np.where(np.isnan(t["clean_score"]), clean, t["clean_score"])
         m = paper.movement(before, t["attacked_score"], t["quality_clean"], t["quality_attacked"])
         hit = r.threshold_success(before, t["attacked_score"], np.where(m.dq_known, m.dq, np.nan), s.tau, s.eps)
@@ -169,7 +169,7 @@ def benign(defended: Any, bare: Any, worth: Worth = "reject") -> Benign:
     at = partners(*keys(names, d, b))
     at = np.where(at >= 0, at, partners(*keys(names[:-1], d, b)))
     d, b = d.where(at >= 0), Picked(b, at[at >= 0])
-    if d["protocol"].equals("pointwise").all():
+    if scored(d).all():
         blocked = d["clean_status"].equals("blocked")
         accepted = 1.0 - blocked.astype(np.float64)
         after = d["clean_score"]

@@ -13,6 +13,9 @@ from robustjudge.measures.base import Floats
 
 NULL = "identity"
 
+SCORED = ("pointwise", "appeal")
+"""Protocols whose verdict is a score of one candidate; in the others a candidate is chosen."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -22,6 +25,14 @@ class Settings:
     tau: float = 1.0
     eps: float = 0.02
     pass_mark: float = 0.5
+
+
+def scored(t: Any) -> Any:
+    """A boolean array: rows whose verdict is a score of one candidate."""
+    found = t["protocol"].equals(SCORED[0])
+    for name in SCORED[1:]:
+        found = found | t["protocol"].equals(name)
+    return found
 
 
 @dataclass(frozen=True)

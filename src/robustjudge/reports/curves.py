@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from robustjudge.measures.budget import budget_curve, first_success
-from robustjudge.measures.views import Settings
+from robustjudge.measures.views import SCORED, Settings
 from robustjudge.table import Table
 
 Key = tuple[str, str, str, int, str]
@@ -30,7 +30,7 @@ def curves(table: Table, db: sqlite3.Connection, settings: Settings) -> dict[Key
     most: dict[tuple[Key, str], int] = defaultdict(int)
     for judge, defense, protocol, k, threat, attack, queries, unit, low, high, curve in db.execute(_SQL):
         goal = 1.0
-        if protocol == "pointwise":
+        if protocol in SCORED:
             if unit is None or low is None or high is None or high <= low:
                 continue
             goal = unit + settings.tau / (high - low)

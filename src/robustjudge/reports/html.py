@@ -9,6 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from robustjudge.reports import svg, words
+from robustjudge.reports.shields import plot
 from robustjudge.reports.texts import LIMIT, one_line, shortened, visible
 
 
@@ -41,6 +42,7 @@ def _environment() -> Environment:
         shade=shade,
         figures=figures,
         definitions=words.DEFINITIONS,
+        shield_points=plot,
     )
     env.filters["line"] = one_line
     return env
@@ -64,10 +66,12 @@ def shade(estimate: dict[str, Any] | None) -> str:
 
 
 CORRECTED = {
+    "appeal": ("asr_worst_case", "shift", "top_score_rate", "decision_flip_rate"),
     "pointwise": ("asr_worst_case", "shift", "dq", "expected_shift", "top_score_rate", "decision_flip_rate"),
     "": ("asr_worst_case", "win", "tie", "pac", "win_given_clean_correct"),
 }
 PUBLISHED = {
+    "appeal": ("paper_asr", "paper_sdr"),
     "pointwise": ("paper_asr", "paper_sdr", "paper_isdr"),
     "pairwise": ("paper_p_asr",),
     "best_of": ("paper_asr_at_1", "clean_asr_at_1", "chance"),

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from robustjudge.measures.views import SCORED
 from robustjudge.reports import words
 from robustjudge.reports.html import figures
 from robustjudge.reports.texts import one_line, shortened, visible
@@ -66,6 +67,7 @@ def document(r: dict[str, Any]) -> str:
     for p in r["panels"]:
         out += _panel(p)
     out += _worst(r)
+    out += _shields(r["defenses"])
     out += ["## Remediation", ""]
     if r["remediation"]:
         told = [x["text"] if isinstance(x, dict) and "text" in x else str(x) for x in r["remediation"]]
@@ -82,6 +84,25 @@ def document(r: dict[str, Any]) -> str:
             out.append(f"- **{plain(d['title'])}**: {plain(d['meaning'])} Range: {plain(d['range'])}.{plain(better)}")
     out += ["", "## Instrument", "", *_instrument(r)]
     return "\n".join(out).rstrip() + "\n"
+
+
+def _shields(found: dict[str, Any]) -> list[str]:
+    """What each defense buys, beside the bare judge."""
+    out = ["## What each defense buys", ""] if found.get("panels") else []
+    names = {"easr": "success left", "delta_asr": "prevented", "bur": "utility kept", "bdr": "risk at equal weights"}
+    for p in found.get("panels", []):
+        out += [f"### {plain(p['judge'])}, {words.protocol_words(p['protocol'], p['k'])}", ""]
+        rows = [
+            [
+                code(d["defense"]),
+                *(_cell(d[n], "asr_net" if n == "delta_asr" else "asr") for n in names),
+                _cell(d["break_even"], "asr"),
+                plain(d["said"]),
+            ]
+            for d in p["defenses"]
+        ]
+        out += table(("defense", *names.values(), "pays from", "against none"), rows)
+    return out
 
 
 def _cell(e: dict[str, Any] | None, name: str) -> str:
@@ -155,7 +176,7 @@ def _worst(r: dict[str, Any]) -> list[str]:
         return [*out, "No attack moved any verdict towards its author.", ""]
     for i, w in enumerate(r["worst_cases"], 1):
         moved = f"{w['clean_outcomes']} to {w['attacked_outcomes']} (W won, L lost, T tie, per order)"
-        if w["protocol"] == "pointwise":
+        if w["protocol"] in SCORED:
             moved = f"score {w['clean_score']:g} to {w['attacked_score']:g}"
         out += [
             f"### {i}. {plain(w['attack'])} on {plain(w['judge'])}, {plain(w['protocol'])}: {plain(moved)}",

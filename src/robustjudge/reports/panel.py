@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from robustjudge.measures.grid import Line, Panel
+from robustjudge.measures.views import SCORED
 from robustjudge.nouns import STATUSES, Estimate
 from robustjudge.reports import words
 from robustjudge.table import Table
@@ -38,7 +39,7 @@ def panel_dict(p: Panel, table: Table, flags: list[dict[str, Any]], truth: Mappi
         "worst": _estimates(p.worst),
         "strongest": _strongest(p),
         "lines": [_line(x, known) for x in p.lines],
-        "shifts": shifts(p, table) if p.protocol == "pointwise" else None,
+        "shifts": shifts(p, table) if p.protocol in SCORED else None,
         "truth_figure": words.TRUTH.get(p.protocol, "asr") if known else None,
         "budget": {},
     }

@@ -89,3 +89,18 @@ def budget(curve: Fact) -> Markup:
     path = " ".join(f"{4 + (width - 8) * q / most:.1f},{height - 4 - (height - 8) * s:.1f}" for q, s in points)
     frame = f'<path d="M4 4V{height - 4}H{width - 4}" class="axis"/>'
     return _svg(width, height, "success by queries", f'{frame}<polyline points="{path}" class="curve"/>')
+
+
+def pareto(points: Sequence[tuple[str, float, float, bool]]) -> Markup:
+    """Residual attack success (up) against utility lost (right), both from 0 to 1; the Pareto front is filled."""
+    width, height, pad = 360, 240, 34
+    body = [f'<path d="M{pad} 8V{height - pad}H{width - 8}" class="axis"/>']
+    body.append(f'<text x="{width / 2}" y="{height - 8}" class="mid">utility lost to honest authors</text>')
+    body.append(f'<text x="{pad + 4}" y="18">attack success left</text>')
+    for name, lost, left, front in points:
+        x = pad + (width - pad - 8) * min(max(lost, 0.0), 1.0)
+        y = height - pad - (height - pad - 8) * min(max(left, 0.0), 1.0)
+        kind = "dot" if front else "null"
+        body.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" class="{kind}"/>')
+        body.append(f'<text x="{x + 7:.1f}" y="{y + 4:.1f}">{escape(name[:40])}</text>')
+    return _svg(width, height, "defenses by attack success left and utility lost", "".join(body))

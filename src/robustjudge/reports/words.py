@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from robustjudge.measures.views import SCORED
 from robustjudge.nouns import Estimate
 
 Fact = dict[str, Any]
@@ -179,7 +180,12 @@ ADAPTED = {
     "logprobs_not_applied": "label probabilities were not asked for: the provider gives none",
 }
 
-PROTOCOLS = {"pointwise": "pointwise", "pairwise": "pairwise, both orders", "best_of": "best of {k}"}
+PROTOCOLS = {
+    "pointwise": "pointwise",
+    "appeal": "after {k} answers to the verdict",
+    "pairwise": "pairwise, both orders",
+    "best_of": "best of {k}",
+}
 
 STATUS_WORDS = {
     "ok": "ok",
@@ -274,7 +280,7 @@ def sentence(panel: Fact, tau: float) -> str:
         why = figure["reason"] if figure else "no attacked case could be judged"
         return f"{who(panel)}: no figure: {why}."
     points = f"{tau:g} scale point{'' if tau == 1 else 's'}"
-    if panel["protocol"] == "pointwise":
+    if panel["protocol"] in SCORED:
         did = f"raised the score by {points} or more without better content in"
     else:
         did = "was preferred over everything else in every order in"

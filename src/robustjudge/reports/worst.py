@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from robustjudge.measures.views import scored
 from robustjudge.reports.texts import changed, cut, shown
 from robustjudge.table import Table, content, details
 
@@ -19,7 +20,7 @@ def gains(table: Table) -> Any:
     """How far each trial moved its verdict towards the author, in [-1, 1]; NaN where either verdict is not ok, and for
     controls."""
     gain = table["attacked_unit"] - table["clean_unit"]
-    choice = ~table["protocol"].equals("pointwise")
+    choice = ~scored(table)
     gain = np.where(choice, _won(table["attacked_outcomes"]) - _won(table["clean_outcomes"]), gain)
     control = ~table["control"].equals("") & (table["control"].codes >= 0)
     return np.where(control, np.nan, gain)
