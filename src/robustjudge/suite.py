@@ -38,6 +38,11 @@ def about(name: str) -> str:
     return str(_data(name)["about"])
 
 
+def size_of(name: str, size: str) -> str:
+    """What is particular to a size of a suite; empty for the full one."""
+    return str(_data(name).get("embedded", {}).get("about", "")) if size == "embedded" else ""
+
+
 def shapes(name: str) -> tuple[str, ...]:
     """The tables that a suite prints."""
     return tuple(_data(name)["shapes"])

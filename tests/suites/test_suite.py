@@ -17,7 +17,7 @@ PINNED = {
     "paper-rq1-best-of": "6e745847bb3d",
     "paper-rq1-defenses": "fb93062a3b64",
     "paper-rq1-whitebox": "71396e2fc21b",
-    "paper-rq2": "671da27149bd",
+    "paper-rq2": "decdd25878f6",
     "paper-rq2-judges": "29e750acc2cb",
     "paper-rq3": "45575f73b50d",
     "standard-1": "58e504d30ffd",

@@ -185,7 +185,7 @@ class Race:
             least = next(n for n in range(1, 1000) if log_e([1.0] * n) >= needed)
             raise PlanError(
                 f"{len(problem.validation)} validation items cannot confirm any improvement at alpha {self.alpha:g}"
-                f" with {self.rounds} rounds of co-training; {least} are the least: load more cases"
+                f" in {self.rounds + 1} look(s); {least} are the least: load more cases, or lower the rounds"
             )
         self.affordable(problem, problem.train, self.budget - self.reserve(problem))
 

@@ -145,13 +145,6 @@ def published_rate(t: Any, settings: Settings, wanted: Sequence[str] | None = No
     return cluster_bootstrap(view.published, view.clusters)
 
 
-def letters(t: Any, name: str) -> dict[str, int]:
-    """How often each outcome letter occurs in a column; for scores, how often each status does."""
-    if not len(t):
-        return {}
-    return {x: int(of(t[name], lambda o, x=x: o.count(x)).sum()) for x in "WLTurtbe"}  # type: ignore[misc]
-
-
 def read_rate(t: Any) -> Estimate:
     """Share of verdicts, clean and attacked, that were read; one clean arm per case."""
     if not len(t):
@@ -168,15 +161,28 @@ def read_rate(t: Any) -> Estimate:
     return cluster_bootstrap(hit, t["cluster"].codes, weights=size)
 
 
-def truncated(t: Any) -> int:
-    """Verdicts, clean and attacked, that were cut at the token limit; a clean one counts once per case."""
+def counted(t: Any) -> dict[str, int]:
+    """Verdicts by outcome letter (``S`` for a score): every attacked one, and the clean ones once per case and judge."""
     if not len(t):
-        return 0
-    _, first = np.unique(np.char.add(t["case_id"].codes.astype(str), t["judge"].codes.astype(str)), return_index=True)
+        return {}
+    pairs = t["case_id"].codes.astype(np.int64) * (len(t["judge"].values) + 1) + t["judge"].codes
+    _, first = np.unique(pairs, return_index=True)
     clean = t.where(np.isin(np.arange(len(t)), first))
+    out = dict.fromkeys("WLTSurtbe", 0)
     if t["protocol"].equals("pointwise").all():
-        return int(t["attacked_status"].equals("truncated").sum() + clean["clean_status"].equals("truncated").sum())
-    return letters(t, "attacked_outcomes").get("t", 0) + letters(clean, "clean_outcomes").get("t", 0)
+        names = {"ok": "S", "unparsed": "u", "refused": "r", "truncated": "t", "blocked": "b", "error": "e"}
+        for status, x in names.items():
+            out[x] = int(t["attacked_status"].equals(status).sum() + clean["clean_status"].equals(status).sum())
+        return out
+    for part, name in ((t, "attacked_outcomes"), (clean, "clean_outcomes")):
+        for x in out:
+            out[x] += int(of(part[name], lambda o, x=x: o.count(x)).sum())  # type: ignore[misc]
+    return out
+
+
+def truncated(t: Any) -> int:
+    """Verdicts that were cut at the token limit."""
+    return counted(t).get("t", 0)
 
 
 # --------------------------------------------------------------------------- words

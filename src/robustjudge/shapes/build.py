@@ -15,7 +15,7 @@ from robustjudge.shapes.best_of import fig5
 from robustjudge.shapes.defenses import table5
 from robustjudge.shapes.service import fig7, suffixes
 from robustjudge.shapes.templates import table6
-from robustjudge.suite import Quoted, about, shapes, suite_hash, suite_names
+from robustjudge.suite import Quoted, about, shapes, size_of, suite_hash, suite_names
 from robustjudge.table import Table, open_run
 
 BUILDERS: Mapping[str, Callable[[Source], Shape]] = {
@@ -58,6 +58,8 @@ def built(path: Path) -> tuple[str, list[str], tuple[Shape, ...]] | None:
     if suite is None or suite.name not in suite_names():
         return None
     lead = [about(suite.name), f"quote as {suite.name}, content hash {suite.content}, size {suite.size}"]
+    if particular := size_of(suite.name, suite.size):
+        lead.append(f"embedded size: {particular}; it shows the machinery and says nothing about judges")
     if suite.content != suite_hash(suite.name):
         lead.append(f"made by another version of this suite (this version's hash: {suite_hash(suite.name)})")
     if suite.changed:

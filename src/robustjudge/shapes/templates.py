@@ -8,6 +8,7 @@ from robustjudge.shapes.base import (
     Source,
     agreement,
     cell,
+    counted,
     doubt,
     published,
     published_rate,
@@ -39,7 +40,7 @@ def table6(s: Source) -> Shape:
             means.setdefault(judge.label, {})[template] = mean
             moved.append((judge.label, found))
             right = panel.clean.get("clean_accuracy") if panel else None
-            size = str(int(2 * len(t)))
+            size = str(sum(counted(t).values()))
             rows.append(
                 (
                     template,
@@ -77,6 +78,10 @@ def table6(s: Source) -> Shape:
     notes.append(
         "P-ASR as printed: every judged order that did not go to the reference counts, ties and unread verdicts included."
         " A judge whose replies are cut or unread scores high here without being fooled: see `read`."
+    )
+    notes.append(
+        "Published rows: rates and means as printed [P], counts over 240 computed from them [C]; three printed means differ"
+        " from the mean of their own row (Qwen2.5 under vanilla and google_vertex, Llama-3.1 under vanilla)."
     )
     if set(s.table.distinct("dataset")) == {"builtin"}:
         notes.append("Cases: built-in translation cases of our own, not the paper's data; compare orders, not values.")
