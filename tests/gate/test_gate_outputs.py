@@ -280,3 +280,15 @@ def test_the_reports_delta_is_against_the_expected_score(tmp_path: Path) -> None
     for o in d.outcomes:
         if o.failed:
             assert o.clean is not None and o.score_delta == pytest.approx(10.0 - o.clean)
+
+
+def test_lint_writes_sarif_from_the_command_line(tmp_path: Path) -> None:
+    from robustjudge.cli.app import run as command
+
+    reader = tmp_path / "reader.py"
+    reader.write_text("def read(reply):\n    return {}.get('score', 5)\n", "utf-8")
+    assert command(["lint", str(reader), "--sarif", str(tmp_path / "lint.sarif")]) == 1
+    log = checked_sarif((tmp_path / "lint.sarif").read_text("utf-8"))
+    (result,) = log["runs"][0]["results"]  # type: ignore[index]
+    assert result["ruleId"] == "lint/default-score" and result["level"] == "error"
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "reader.py"

@@ -38,11 +38,16 @@ def read(
 def lint(
     prompt: Annotated[str, typer.Argument(help="robustjudge.yaml, a shipped template, a template .toml or reader .py")],
     strict: Annotated[bool, typer.Option(help="warnings fail too")] = False,
+    sarif: Annotated[Path | None, typer.Option(help="write the findings as SARIF 2.1.0")] = None,
 ) -> None:
     """Check judge prompts and their readers; no call is made.  Exit 1 when there is an error."""
     found = list(findings(prompt))
     for owner, f in found:
         typer.echo(visible(f"{f.severity}: {owner}{f.where}:{f.line}: {f.message} [{f.rule}]"))
+    if sarif is not None:
+        from robustjudge.gate.sarif import sarif as log
+
+        sarif.write_text(log(None, [f for _, f in found], prompt=prompt), "utf-8")
     counts = {level: sum(f.severity == level for _, f in found) for level in ("error", "warning", "note")}
     typer.echo(", ".join(f"{n} {level}s" for level, n in counts.items()))
     if counts["error"] or (strict and counts["warning"]):
