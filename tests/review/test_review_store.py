@@ -13,7 +13,7 @@ import pytest
 
 from robustjudge.errors import ConfigError, StorageError
 from robustjudge.review import Conflict, decisions, open_store
-from robustjudge.review.store import told
+from robustjudge.review.store import Store, told
 
 pytestmark = pytest.mark.xdist_group("postgres")
 
@@ -107,6 +107,41 @@ def test_a_lost_connection_is_opened_again(postgres: str) -> None:
         db.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
     assert store.decide("lost", store.version("lost"), "confirm", "ann").version >= 1
     store.close()
+
+
+def test_who_may_write_but_make_no_table_can_review(postgres: str) -> None:
+    import psycopg
+
+    with psycopg.connect(postgres, autocommit=True) as db:
+        db.execute("DROP TABLE IF EXISTS review_events")
+        db.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+        db.execute("DROP ROLE IF EXISTS guest")
+        db.execute("CREATE ROLE guest LOGIN")
+        guest = postgres.replace("judge@", "guest@")
+        with pytest.raises(StorageError, match="UndefinedTable"):
+            open_store(guest)
+        open_store(postgres).close()
+        db.execute("GRANT SELECT, INSERT ON review_events TO guest")
+        store = open_store(guest)
+        assert store.decide("x", 0, "confirm", "guest").version == 1
+        store.close()
+        db.execute("DROP OWNED BY guest")
+
+
+def test_many_processes_may_make_the_table_at_once(postgres: str) -> None:
+    import psycopg
+
+    with psycopg.connect(postgres, autocommit=True) as db:
+        db.execute("DROP TABLE IF EXISTS review_events")
+    stores: list[Store] = []
+    threads = [threading.Thread(target=lambda: stores.append(open_store(postgres))) for _ in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(stores) == 8
+    for s in stores:
+        s.close()
 
 
 def test_a_server_that_is_down_or_a_wrong_address_is_told_without_the_password() -> None:

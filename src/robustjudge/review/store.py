@@ -200,8 +200,9 @@ class Postgres:
             raise ConfigError("PostgreSQL needs the extra: pip install 'robustjudge[postgres]'") from None
         self._psycopg, self._url, self._lock = psycopg, url, threading.Lock()
         self._db: Any = self._connected()
-        with suppress(psycopg.errors.UniqueViolation):  # another process makes the same table at this moment
+        with suppress(psycopg.Error):  # another process makes it at this moment, or we may use the table but make none
             self._db.execute(SCHEMA)
+        self._do("SELECT item FROM review_events LIMIT 0", ())
 
     def _connected(self) -> Any:
         try:
