@@ -62,5 +62,24 @@ def _scored(found: Mapping[str, Any] | None) -> list[tuple[str, _Dotted]]:
     return [(names[k], _Dotted(found[k])) for k in _SCORED if k in found] if found else []
 
 
+_TITLES = {
+    "ac1": "Gwet's AC1",
+    "alpha": "Krippendorff's alpha",
+    "fleiss_item_mean": "Fleiss' kappa, mean over items",
+    "fleiss_pooled": "Fleiss' kappa, pooled pairs",
+    "kappa": "Cohen's kappa",
+    "raw": "Share of items on which they agree",
+    "pabak": "PABAK (kappa without prevalence and bias)",
+    "npv": "Negatives that are right (NPV)",
+    "ppv": "Positives that are right (PPV)",
+    "tnr": "True negative rate (specificity)",
+    "fnr": "False negative rate",
+    "tpr": "True positive rate",
+    "fpr": "False positive rate",
+    "mcc": "Matthews correlation",
+    "leniency": "Leniency: judge positive less human positive",
+}
+
+
 def _rows(figures: Mapping[str, Any]) -> list[tuple[str, _Dotted]]:
-    return [(k.replace("_", " "), _Dotted(v)) for k, v in sorted(figures.items())]
+    return [(_TITLES.get(k, k.replace("_", " ")), _Dotted(v)) for k, v in sorted(figures.items())]
