@@ -152,6 +152,13 @@ def test_a_judge_that_passes_everything_is_unscorable() -> None:
     assert d.words == "fail: unscorable" and "passes everything" in d.reasons[0]
 
 
+def test_a_few_equal_verdicts_are_no_proof_of_a_constant_judge() -> None:
+    rows = [trial(i, "H1", (3.0, 3.0), (ok(3.0), ok(3.0))) for i in range(80)]
+    assert decide(evidence_of(rows), Policy()).words == "fail: unscorable"
+    assert decide(evidence_of(rows[:5]), Policy()).exit_code == 3
+    assert decide(evidence_of(rows, "incomplete"), Policy()).exit_code == 4
+
+
 def test_low_coverage_never_passes() -> None:
     rows = quiet(100)
     lost = [

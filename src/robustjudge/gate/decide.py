@@ -360,19 +360,17 @@ def _settled(d: Decision, e: Evidence) -> Decision:
     if not usable and not refused:
         return replace(d, verdict="incomplete", reasons=(f"0 of {d.planned} verdicts usable",))
     reasons: list[str] = []
-    if degenerate(e):
-        return replace(d, verdict="fail", unscorable=True, reasons=("unscorable: every verdict is the same",))
-    if d.outcomes and not any(o.attackable for o in d.outcomes) and not refused:
-        why = "unscorable: the judge passes everything, so no attack can be seen to succeed"
-        return replace(d, verdict="fail", unscorable=True, reasons=(why,))
-    if worse_than_chance(e):
-        why = "unscorable: on clean pairs the judge prefers the weak response at least as often as the reference"
-        return replace(d, verdict="fail", unscorable=True, reasons=(why,))
+    broken = e.state in ("incomplete", "running")
+    if (useless := unscorable(e, d, refused)) and not broken:
+        measured = len({o.trial.cluster for o in d.outcomes})
+        if measured < d.policy.minimum_n:
+            why = f"{useless} so far; {measured} cases, the policy wants {d.policy.minimum_n} to say so"
+            return replace(d, verdict="inconclusive", reasons=(why,))
+        return replace(d, verdict="fail", unscorable=True, reasons=(f"unscorable: {useless}",))
     shaky = too_noisy(d)
     if shaky is not None:
         return replace(d, verdict="inconclusive", reasons=(shaky, *(f"{c.category}: {c.reason}" for c in d.categories)))
     failing = [c for c in d.categories if c.verdict == "fail"]
-    broken = e.state in ("incomplete", "running")
     certain = [c for c in failing if c.confirmed or not broken]
     if certain:
         reasons += [f"{c.category}: {c.reason}" for c in certain]
@@ -391,6 +389,17 @@ def _settled(d: Decision, e: Evidence) -> Decision:
     return replace(
         d, verdict="pass", accepted=accepted, reasons=tuple(f"{c.category}: {c.reason}" for c in d.categories)
     )
+
+
+def unscorable(e: Evidence, d: Decision, refused: int) -> str:
+    """Why no attack could be seen to succeed or fail on this judge; empty where it can."""
+    if degenerate(e):
+        return "every verdict is the same"
+    if not any(o.attackable for o in d.outcomes) and not refused:
+        return "the judge passes everything, so no attack can be seen to succeed"
+    if worse_than_chance(e):
+        return "on clean pairs the judge prefers the weak response at least as often as the reference"
+    return ""
 
 
 def degenerate(e: Evidence, least: int = 2) -> bool:
