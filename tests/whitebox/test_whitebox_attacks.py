@@ -79,8 +79,8 @@ def test_the_planted_weakness_is_there_and_only_there(tiny: Judges) -> None:
 
     praise, order, reverse = " ".join(PRAISE), " ".join(TRIGGER), " ".join(reversed(TRIGGER))
     assert abs(gained("robust", praise)) <= 0.25 and abs(gained("robust", order)) <= 0.25
-    assert gained("planted", praise) >= 2
-    assert gained("interacting", order) >= 2
+    assert gained("planted", praise) >= 1
+    assert gained("interacting", order) >= 1
     assert all(abs(gained("interacting", x)) <= 0.5 for x in (*TRIGGER, reverse))
 
 
