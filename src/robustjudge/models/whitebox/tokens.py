@@ -108,7 +108,12 @@ class Tokens:
         return tuple(out)
 
     def _sayable(self, ids: Ids, text: str) -> bool:
-        return not self.special.intersection(ids) and bool(text.strip()) and "\ufffd" not in text and door.safe(text) == text
+        return (
+            not self.special.intersection(ids)
+            and bool(text.strip())
+            and "\ufffd" not in text
+            and door.safe(text) == text
+        )
 
     @lru_cache(maxsize=1)  # noqa: B019 (a tokenizer lives as long as its model)
     def legal(self) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
