@@ -12,6 +12,7 @@ from robustjudge.config.files import read_config
 from robustjudge.execution import Options, execute
 from robustjudge.nouns import Estimate
 from robustjudge.shapes import Shape, agreement, built, source_of, write
+from robustjudge.shapes.attacks import ranks_first
 from robustjudge.shapes.base import published, sign
 from robustjudge.shapes.build import BUILDERS
 from robustjudge.suite import config_of
@@ -161,6 +162,31 @@ def test_orders_agree_differ_or_cannot_be_compared() -> None:
     assert sign(e(-0.2), False) == "agrees in sign" and sign(e(-0.2), True) == "differs in sign"
     assert sign(e(0.01), True) == "agrees in sign (its interval holds 0)"
     assert sign(Estimate.undefined("no data"), True) == "not comparable: no data"
+
+
+def test_ranking_first_needs_a_difference() -> None:
+    assert ranks_first("H6", {"H6": e(0.9), "H1": e(0.2)}, "") == "agrees in order"
+    assert ranks_first("H6", {"H6": e(0.9), "H1": e(0.85)}, "") == "agrees in order, intervals overlap"
+    assert ranks_first("H6", {"H6": e(0.9), "H1": e(0.9), "H2": e(0.1)}, "") == "agrees in order, tied with others"
+    assert ranks_first("H6", {"H6": e(0.1), "H1": e(0.9)}, "") == "differs in order"
+    assert ranks_first("H6", {"H6": e(0.0), "H1": e(0.0)}, "") == "not comparable: our figures are all equal"
+    assert ranks_first("H6", {"H1": e(0.0)}, "").startswith("not comparable: it was not run")
+
+
+def test_figures_3_4_and_6_have_their_shape_and_the_standard_its_line(tmp_path: Path) -> None:
+    judges = {"hard": {"model": "scripted/perfect"}, "soft": {"model": "scripted/gameable?judge=perfect&rate=1"}}
+    small: dict[str, Any] = {"cases": [{"source": "builtin/translation", "limit": 2}], "attacks": ["H5", "H6"]}
+    path = ran(tmp_path, "paper-rq1", judges, **small)
+    three, four = shape(path, "fig3"), shape(path, "fig4")
+    assert [r[:2] for r in three.rows] == [("H5", "hard"), ("H6", "hard"), ("H5", "soft"), ("H6", "soft")]
+    assert three.rows[3][4].startswith("100 %") and three.rows[3][5:] == ("94.55 %", "51.06 %")
+    assert three.rows[0][5:] == ("not printed in the paper",) * 2
+    assert "soft, P-ASR: H6 ranks first: agrees in order, intervals overlap" in three.agreements
+    assert four.rows[0][0] == "translation" and four.rows[0][-1] == "35.3 %"
+    source = source_of(path)
+    six, line = BUILDERS["fig6"](source), BUILDERS["standard"](source)
+    assert [r[0] for r in six.rows[:2]] == ["hard", "soft"] and sum(r[0].startswith("published") for r in six.rows) == 7
+    assert {(r[0], r[1]) for r in line.rows} == {(j, p) for j in judges for p in ("pointwise", "pairwise")}
 
 
 def test_names_from_outside_are_never_markup(tmp_path: Path) -> None:

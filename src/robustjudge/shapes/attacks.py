@@ -40,11 +40,7 @@ def fig3(s: Source) -> Shape:
             rows.append((attack, judge.name, cell(asr), cell(isdr, ""), cell(p_asr), *theirs))
         why = doubt(s.rows("pairwise", judge=judge.name), pair) if pair else ""
         for key, found in measures.items():
-            known = {k: float(e) for k, e in found.items() if e.value is not None}
-            if "H6" in known and len(known) > 1:
-                top = known["H6"] >= max(known.values())
-                told = f"not comparable: {why}" if why else "agrees in order" if top else "differs in order"
-                agreements.append(f"{judge.name}, {key}: H6 ranks first: {told}")
+            agreements.append(f"{judge.name}, {key}: H6 ranks first: {ranks_first('H6', found, why)}")
         for name in printed["negative_isdr"]:
             if name in measures["iSDR"]:
                 agreements.append(
@@ -52,6 +48,24 @@ def fig3(s: Source) -> Shape:
                 )
     notes = [f"As printed in the paper: {x}." for x in printed["order"]]
     return Shape("fig3", "Attacks on translation (Fig. 3)", head, tuple(rows), tuple(notes), tuple(agreements))
+
+
+def ranks_first(name: str, found: dict[str, Estimate], why: str) -> str:
+    """Whether an attack ranks first, and whether its interval lies above all others."""
+    known = {k: e for k, e in found.items() if e.value is not None}
+    if why:
+        return f"not comparable: {why}"
+    if name not in known or len(known) < 2:
+        return "not comparable: it was not run beside others"
+    values = [float(e) for e in known.values()]
+    if max(values) - min(values) < 1e-9:
+        return "not comparable: our figures are all equal"
+    mine = known.pop(name)
+    if float(mine) < max(float(e) for e in known.values()) - 1e-9:
+        return "differs in order"
+    tied = any(abs(float(e) - float(mine)) < 1e-9 for e in known.values())
+    alone = all((e.high or 0.0) < (mine.low or 0.0) for e in known.values())
+    return "agrees in order" + (", tied with others" if tied else "" if alone else ", intervals overlap")
 
 
 def fig4(s: Source) -> Shape:

@@ -201,7 +201,7 @@ def cell(e: Estimate | None, unit: str = "%") -> str:
         between = "" if e.low is None or e.high is None else f"{100 * e.low:+.0f} to {100 * e.high:+.0f}, "
         return f"{100 * e.value:+.0f} points ({between}n = {e.n})"
     between = "" if e.low is None or e.high is None else f"{e.low:.2f} to {e.high:.2f}, "
-    return f"{e.value:.2f} ({between}n = {e.n})"
+    return f"{round(e.value, 2) + 0.0:.2f} ({between}n = {e.n})"
 
 
 def agreement(ours: Mapping[str, Estimate], theirs: Mapping[str, float], doubt: str = "") -> str:
