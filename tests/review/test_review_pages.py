@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from page_help import HOSTILE, PORT, TOKENS, client, form, hostile_run, live, told
-from robustjudge.errors import ConfigError
+from robustjudge.errors import ConfigError, UnknownName
 from robustjudge.gate.policy import Policy
 from robustjudge.review import open_store
 from robustjudge.review.app import app_of
@@ -60,6 +60,16 @@ def test_critical_failures_and_high_stakes_swings_need_a_person(tmp_path: Path) 
     ]
     with pytest.raises(ConfigError, match="severity"):
         findings(run, least="grave")
+
+
+def test_only_what_the_policy_ships_is_queued(tmp_path: Path) -> None:
+    rows = [told(scored(d, 2, 9, judge="j", severity="critical", defense=d)) for d in ("none", "shield")]
+    run = write(tmp_path / "run", rows, {"state": "complete", "judges": {"j": {}}})
+    assert [i.defense for i in findings(run)] == ["none"]
+    assert [i.defense for i in findings(run, Policy(defense="shield"))] == ["shield"]
+    with pytest.raises(UnknownName, match="shield"):
+        findings(run, Policy(defense="sheild"))
+    assert findings(write(tmp_path / "empty", [], {"state": "complete"})) == ()
 
 
 def test_decisions_survive_a_rerun_by_content_and_not_a_changed_prompt(tmp_path: Path, store: Store) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from robustjudge.engine.folder import Folder
-from robustjudge.errors import ConfigError, DataError
+from robustjudge.errors import ConfigError, DataError, UnknownName
 from robustjudge.gate.decide import look
 from robustjudge.gate.evidence import evidence, subjects
 from robustjudge.gate.failures import Outcome
@@ -70,14 +70,18 @@ class Page:
 
 
 def findings(run: Path, policy: Policy | None = None, least: str = "critical") -> tuple[Item, ...]:
-    """The findings of every judge and defense of a run that need a person, and failures of severity ``least`` or graver."""
+    """The findings of every judge of a run that need a person, and failures of severity ``least`` or graver; behind the
+    defense that the policy ships, for no other is decided on by the gate."""
     if least not in SEVERITIES:
         raise ConfigError(f"severity is one of {', '.join(SEVERITIES)}, not {least!r}")
     path = Folder.open(run).path
     policy = policy or Policy()
     out: dict[str, Item] = {}
-    for judge, defense in subjects(path):
-        e = evidence(path, judge, defense)
+    there = subjects(path)
+    if there and policy.defense not in (held := {d for _, d in there}):
+        raise UnknownName("defense", policy.defense, tuple(sorted(held)))
+    for judge in [j for j, d in there if d == policy.defense]:
+        e = evidence(path, judge, policy.defense)
         for o in look(e, policy).outcomes:
             grave = o.counts and GRAVITY[o.trial.severity] <= GRAVITY[least]
             if grave or needs_person(o, policy.high_stakes):
