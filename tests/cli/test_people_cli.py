@@ -42,6 +42,7 @@ def test_calibrate_writes_package_and_page(profile: Path, tmp_path: Path, capsys
     told = capsys.readouterr().out
     assert "certified" in told and "human kappa" in told
     body = json.loads(profile.read_text())
+    assert len(body["anchors"]["sha256"]) == 64 and body["anchors"]["n"] > 250
     assert body["calibration_map"]["map"]["kind"] == "isotonic" and body["calibration_map"]["n"] > 250
     html = (tmp_path / "p" / "page.html").read_text()
     assert "Do probabilities come true?" in html and "Reliability" in html
@@ -87,6 +88,20 @@ def test_weak_agreement_shows_where_people_differ(tmp_path: Path, capsys: pytest
     assert len(split) > 15 and set(split[0]) == {"item", "labels", "stratum"}
     assert "Raters differ on" in (tmp_path / "p" / "page.html").read_text()
     assert run(["profile", "verify", str(tmp_path / "p" / "profile.json")]) == 0
+
+
+def test_wide_tables_need_their_orientation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wide = tmp_path / "w.csv"
+    wide.write_text(
+        "item,ann,bob\n" + "".join(f"i{i},{s},{s}\n" for i, s in enumerate([SUCCESS, FAILURE, FAILURE] * 9))
+    )
+    assert run(["calibrate", str(wide), *COMMON]) == 2
+    assert "orientation" in capsys.readouterr().err
+    assert run(["calibrate", str(wide), *COMMON, "--raters-in", "columns", "-o", str(tmp_path / "p")]) == 1
+    assert "no judge rows" in capsys.readouterr().out
+    body = json.loads((tmp_path / "p" / "profile.json").read_text())
+    assert body["humans"]["raters"] == 2 and body["humans"]["n_items"] == 27
+    assert run(["calibrate", str(wide), *COMMON, "--raters-in", "sideways"]) == 2
 
 
 def test_diff_reconcile_and_correct(profile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,6 +43,9 @@ def calibrate(
     fpr: Annotated[float | None, typer.Option(help="ceiling on the false positive rate")] = None,
     seed: Annotated[int, typer.Option(help="seed of the draw, for the record")] = 0,
     expires: Annotated[str, typer.Option(help="RFC 3339 time after which the package is void")] = "",
+    raters_in: Annotated[
+        str, typer.Option(help="LABELS is a wide CSV of people's labels: raters in rows or columns")
+    ] = "",
     output: Annotated[Path, typer.Option("--output", "-o", help="folder of profile.json and page.html")] = Path(
         "profile"
     ),
@@ -51,7 +54,8 @@ def calibrate(
 ) -> None:
     """Run the protocol.  Exit 0: certified; 1: refused; 3: inconclusive; the package is written in each case."""
     from robustjudge.errors import ConfigError
-    from robustjudge.profile import CalibrationPolicy, Study, calibrate as protocol
+    from robustjudge.profile import CalibrationPolicy, Study, calibrate as protocol, read_labels
+    from robustjudge.profile.longform import from_wide, read_wide
 
     if not label:
         raise ConfigError("declare the labels: --label SUCCESS --label FAILURE, in the scale's order")
@@ -67,20 +71,22 @@ def calibrate(
         policy=CalibrationPolicy(human_kappa, coverage, half_width, tpr, fpr),
         expires=expires,
     )
+    wide = list(from_wide(read_wide(labels_file), raters_in)) if raters_in else None
     if judge or config:
         from robustjudge.execution import Options
 
+        people: list[Any] = wide if wide is not None else list(read_labels(labels_file))
         options = Options(ledger=ledger, max_calls=max_calls)
-        source, study = judged(labels_file, study, items, judge, config, judge_name, repeats, expect, options)
+        source, study = judged(people, study, items, judge, config, judge_name, repeats, expect, options)
         done = protocol(source, study)
     else:
-        done = protocol(labels_file, study)
+        done = protocol(wide if wide is not None else labels_file, study)
     write(done, output)
     raise typer.Exit(done.exit_code)
 
 
 def judged(
-    labels_file: Path,
+    rows: list[Any],
     study: Any,
     items: str,
     model: str,
@@ -95,12 +101,11 @@ def judged(
 
     from robustjudge.datasets.registry import load
     from robustjudge.errors import ConfigError, DataError
-    from robustjudge.profile import BadLabel, read_labels
+    from robustjudge.profile import BadLabel
     from robustjudge.profile.grading import fingerprint, grader, judge_rows
 
     if not items:
         raise ConfigError("--items FILE is needed to run the judge: the texts of the labelled items, by their id")
-    rows = list(read_labels(labels_file))
     good = [r for r in rows if not isinstance(r, BadLabel)]
     if any(r.rater_kind == "judge" for r in good):
         raise ConfigError("the file holds judge labels already; calibrate those without --judge, or take them out")

@@ -23,7 +23,6 @@ from robustjudge.measures.drift import (
 from robustjudge.nouns import Estimate
 from robustjudge.profile import panel
 from robustjudge.profile.longform import LabelRow
-from robustjudge.spec import canonical, digest
 
 ALPHA = 0.01
 """How unlikely a change must be before it counts as one."""
@@ -74,14 +73,6 @@ def _shown(e: Estimate) -> str:
     return f"{e.value:+.3f}" + (f" [{e.low:+.3f}, {e.high:+.3f}]" if e.low is not None and e.high is not None else "")
 
 
-def anchors_sha256(rows: Sequence[LabelRow]) -> str:
-    """Hash of an anchor set: which items, with which human labels.  Judge rows do not enter."""
-    people = sorted(
-        (r.item, r.rater_id, r.rater_kind, r.repeat, r.label or "") for r in rows if r.rater_kind != "judge"
-    )
-    return digest(canonical([list(map(str, p)) for p in people]))
-
-
 def drifted(
     before: Sequence[LabelRow],
     after: Sequence[LabelRow],
@@ -98,7 +89,7 @@ def drifted(
     """
     positive, negative = labels
     old, new = panel.collect(before), panel.collect(after)
-    same = not new.human or anchors_sha256(before) == anchors_sha256(after)
+    same = not new.human or panel.anchors(old) == panel.anchors(new)
     same = same and set(old.verdicts) == set(new.verdicts)
     rates = two_windows(*live[1], *live[0]) if live is not None else None
     rate_moved = rates is not None and rates.fisher_p is not None and rates.fisher_p < ALPHA
@@ -115,7 +106,7 @@ def drifted(
     moved = _shifted(truth, old.verdicts, new.verdicts, read, labels) or (excess.low is not None and excess.low > 0)
     errors = sum(truth[i] != new.verdicts[i] for i in read)
     first = sum(truth[i] != old.verdicts[i] for i in read)
-    chart = _chart(history, anchors_sha256(before), first, errors, len(read), run_length)
+    chart = _chart(history, panel.anchors(old), first, errors, len(read), run_length)
     moved = moved or (chart is not None and chart.alarm is not None)
     told = attribute(True, moved, rate_moved, _detectable(found))
     return DriftReport(True, found, len(truth) - len(read), excess, rates, chart, told, moved)

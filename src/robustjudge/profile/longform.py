@@ -322,6 +322,26 @@ def _formula(cell: str) -> bool:
     return False
 
 
+def read_wide(path: Path) -> dict[str, dict[str, str | None]]:
+    """A wide CSV as ``{row: {column: label}}``; the first column names the rows.  Say which are raters: see
+    :func:`from_wide`."""
+    with path.open(newline="", encoding="utf-8-sig") as f:
+        reader = csv.reader(f)
+        header = next(reader, [])[1:]
+        out: dict[str, dict[str, str | None]] = {}
+        for cells in reader:
+            if not cells:
+                continue
+            if len(cells) != len(header) + 1:
+                raise DataError(
+                    f"{path.name}, line {reader.line_num}: {len(cells)} cells under {len(header) + 1} columns"
+                )
+            if cells[0] in out:
+                raise DataError(f"{path.name}, line {reader.line_num}: row {cells[0]!r} occurs twice")
+            out[cells[0]] = {name: safe(v).strip() or None for name, v in zip(header, cells[1:])}
+    return out
+
+
 def from_wide(table: Mapping[str, Mapping[str, str | None]], raters_in: str) -> Iterator[LabelRow]:
     """Rows of a wide human matrix whose orientation is *stated*: ``{row: {column: label}}`` and whether raters are in
     ``rows`` or ``columns``."""

@@ -164,6 +164,11 @@ def address(t: Table) -> str:
     return sha256(body.encode()).hexdigest()
 
 
+def anchors(t: Table) -> str:
+    """Hash of what people said of which items: it names a frozen anchor set, whatever judge is held against it."""
+    return sha256(canonical({"human": t.human, "adjudicated": t.adjudicated}).encode()).hexdigest()
+
+
 def overlap(t: Table) -> int:
     """Items that two or more people labelled."""
     count: Counter[str] = Counter(i for given in t.human.values() for i in given)

@@ -244,6 +244,7 @@ class _Run:
             under_attack=panel.under_attack(t, reference, self.positive),
             labels_needed=build.needed(c, s.policy.half_width),
             calibration_map=self._scores(),
+            anchors={"sha256": panel.anchors(t), "n": len(reference)},
             **self._statistics(c),
         )
         self.checks.extend((checks.polarity(c), checks.better_than_chance(c)))
