@@ -43,8 +43,12 @@ class Shape:
 
 @dataclass(frozen=True)
 class Curve:
-    """A line of a drawing: points (x, value, low, high); ``dashed`` for a reference line without interval."""
+    """A line of a drawing: points (x, value, low, high); ``dashed`` for a reference line without interval.
 
+    Curves of one ``panel`` (a judge) are drawn together.
+    """
+
+    panel: str
     label: str
     points: tuple[tuple[float, float, float, float], ...]
     dashed: bool = False

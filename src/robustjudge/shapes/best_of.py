@@ -28,12 +28,14 @@ def fig5(s: Source) -> Shape:
                     found[name][p.k] = e
             orders = asked.get(p.k, 0) or p.k
             rows.append((judge.name, str(p.k), f"{100 / p.k:.1f} %", cell(clean), *map(cell, each), str(orders)))
-        curves += [_curve(f"{judge.name}, {name}", values) for name, values in found.items() if len(values) > 1]
+        curves += [_curve(judge.name, name, values) for name, values in found.items() if len(values) > 1]
+        known = sorted({k for values in found.values() for k in values})
+        if len(known) > 1:
+            line = tuple((float(k), 1 / k, 1 / k, 1 / k) for k in known)
+            curves.append(Curve(judge.name, "chance, 1/K", line, True))
         for a in attacks:
             agreements += _statements(judge.name, a, found[a], doubt(s.rows("best_of", judge=judge.name), None))
     ks = sorted({p.k for p in s.panels if p.protocol == "best_of"})
-    if len(ks) > 1:
-        curves.append(Curve("chance, 1/K", tuple((float(k), 1 / k, 1 / k, 1 / k) for k in ks), True))
     notes = [f"As printed in the paper: {x}. No values are printed." for x in published()["fig5"]["order"]]
     notes.append("Part of the fall from K = 2 to K = 3 is chance alone, which falls from 50 % to 33 %.")
     missing = sorted(set(asked) - set(ks))
@@ -51,9 +53,9 @@ def _asked(manifest: Any) -> dict[int, int]:
     return {int(p.get("k", 4)): int(p.get("orders", 0)) for p in plans}
 
 
-def _curve(label: str, values: dict[int, Estimate]) -> Curve:
+def _curve(panel: str, label: str, values: dict[int, Estimate]) -> Curve:
     points = [(float(k), float(e), e.low or 0.0, e.high or 0.0) for k, e in sorted(values.items())]
-    return Curve(label, tuple(points))
+    return Curve(panel, label, tuple(points))
 
 
 def _statements(judge: str, attack: str, values: dict[int, Estimate], why: str) -> list[str]:
@@ -64,6 +66,8 @@ def _statements(judge: str, attack: str, values: dict[int, Estimate], why: str) 
     if ks[:2] != [2, 3] or len(ks) < 3:
         return [f"{name}: not comparable: K = 2, 3 and one more are needed"]
     y = [float(values[k]) for k in ks]
+    if not any(y):
+        return [f"{name}: not comparable: it is never picked"]
     drops = [a - b for a, b in itertools.pairwise(y)]
     same = drops[0] > 0 and drops[0] >= max(drops) - 1e-9 and max(y[1:]) < y[0]
     return [f"{name}: {'agrees' if same else 'differs'} in order"]

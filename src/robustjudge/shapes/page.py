@@ -49,8 +49,9 @@ def html(title: str, lead: Sequence[str], shapes: Sequence[Shape]) -> str:
     body = [f"<h1>{safe(title)}</h1>", "<ul>", *(f"<li>{safe(x)}</li>" for x in lead), "</ul>"]
     for s in shapes:
         body.append(f"<h2>{safe(s.title)}</h2>")
-        if s.curves:
-            body.append(str(drawing(s.curves)))
+        for name in dict.fromkeys(c.panel for c in s.curves):
+            body.append(f"<h3>{safe(name)}</h3>")
+            body.append(str(drawing([c for c in s.curves if c.panel == name])))
         body.append('<div class="scroll"><table><thead><tr>' + "".join(f"<th>{safe(h)}</th>" for h in s.head))
         body.append("</tr></thead><tbody>")
         for row in s.rows:

@@ -55,7 +55,7 @@ def fig7(s: Source) -> Shape:
                 (float(n), float(e), e.low or 0.0, e.high or 0.0) for n in lengths if (e := found[n]).value is not None
             ]
             if len(points) > 1:
-                curves.append(Curve(f"{judge}, {title}", tuple(points)))
+                curves.append(Curve(judge, title, tuple(points)))
         agreements.append(f"{judge}: the score is not monotone in length: {_monotone([overall[n] for n in lengths])}")
     notes = [f"Printed for {x['service']} (one instance): {x['text']}." for x in published()["fig7"]]
     notes.append(
