@@ -100,7 +100,7 @@ def test_published_counts_are_the_printed_rates() -> None:
 
 
 def test_best_of_k_lies_on_the_chance_line_for_a_judge_of_slots(tmp_path: Path) -> None:
-    cases = [{"source": "builtin/summarization", "limit": 2}]
+    cases = [{"source": "builtin/summarization", "limit": 1}]
     path = ran(tmp_path, "paper-rq1-best-of", {"slots": {"model": "scripted/first_position"}}, cases=cases)
     s = shape(path)
     assert column(s, "K") == [str(k) for k in range(2, 11)]
