@@ -16,6 +16,7 @@ $(STAMP): pyproject.toml constraints.txt scripts/system-packages
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch==2.13.0 numpy
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
 	$(BIN)/robustjudge models pull smollm2
+	$(BIN)/robustjudge models pull minilm
 	touch $(STAMP)
 
 demo: install
@@ -30,6 +31,7 @@ types: install
 	$(BIN)/mypy src
 
 test: lint types
+	ROBUSTJUDGE_MINILM=$$($(BIN)/python -c "from robustjudge.models.pull import model_path; print(model_path('minilm'))") \
 	$(BIN)/python -m pytest -m "not campaign" -n 2 --dist loadgroup
 
 # What is too long for CI: large simulations, fault and fuzz runs, the 135M white-box plan. docs/reference/campaign.md
