@@ -36,7 +36,12 @@ async def bare(url: str, n: int) -> None:
     async with aiohttp.ClientSession(connector=connector) as session:
 
         async def one(text: str) -> None:
-            body = {"model": "local", "messages": [{"role": "user", "content": text}], "temperature": 0, "max_tokens": 64}
+            body = {
+                "model": "local",
+                "messages": [{"role": "user", "content": text}],
+                "temperature": 0,
+                "max_tokens": 64,
+            }
             async with gate, session.post(f"{url}/chat/completions", json=body) as reply:
                 json.loads(await reply.read())["choices"][0]["message"]["content"]
 
