@@ -53,6 +53,10 @@ Exit codes: 0 pass; 1 gate failed; 2 usage or configuration; 3 inconclusive; 4 i
 """
 
 
+PIPE_GONE = 141
+"""What a shell reports of a program whose reader left (128 + SIGPIPE)."""
+
+
 def run(argv: list[str]) -> int:
     """Run one command and return its exit code; errors are told on stderr without a traceback.
 
@@ -78,9 +82,10 @@ def run(argv: list[str]) -> int:
 
         sys.stderr.write(f"{fault.__class__.__name__}: {visible(str(fault))}\n")
         return fault.exit_code
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 0
+    except (
+        BrokenPipeError
+    ):  # the reader of our output has left; `main` keeps the interpreter from complaining at its end
+        return PIPE_GONE
 
 
 def about() -> str:
