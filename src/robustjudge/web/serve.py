@@ -33,7 +33,10 @@ class Server:
         self.port: int = self.socket.getsockname()[1]
         self.tokens = dict(tokens)
         guarded: Any = Guard(app, tokens, self.port)
-        quiet = uvicorn.Config(guarded, log_level="warning", access_log=False, server_header=False, ws="none")
+        # no log_config: uvicorn's own would close the handlers of whoever runs us
+        quiet = uvicorn.Config(
+            guarded, log_config=None, log_level="warning", access_log=False, server_header=False, ws="none"
+        )
         self._server = uvicorn.Server(quiet)
         self._thread: threading.Thread | None = None
 
