@@ -73,11 +73,13 @@ def run(argv: list[str]) -> int:
             return 0
         return call(argv[0], argv[1:])
     except KeyboardInterrupt:
+        leave_in_peace()
         sys.stderr.write("interrupted; a run keeps what was answered, `robustjudge run --resume runs` goes on\n")
         return 130
     except RobustJudgeError as fault:
         if os.environ.get("ROBUSTJUDGE_DEBUG"):
             raise
+        leave_in_peace()
         from robustjudge.cli.terminal import visible
 
         sys.stderr.write(f"{fault.__class__.__name__}: {visible(str(fault))}\n")
@@ -86,6 +88,19 @@ def run(argv: list[str]) -> int:
         BrokenPipeError
     ):  # the reader of our output has left; `main` keeps the interpreter from complaining at its end
         return PIPE_GONE
+
+
+def leave_in_peace() -> None:
+    """From here on only words and an exit code are left: one more Ctrl-C must not turn them into a traceback."""
+    import signal
+    import threading
+
+    if threading.current_thread() is threading.main_thread() and not sys.flags.interactive and STANDALONE:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+STANDALONE: list[bool] = []
+"""Filled by :func:`robustjudge.cli.main`: the process is ours, and its signals too."""
 
 
 def about() -> str:
