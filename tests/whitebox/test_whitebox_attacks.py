@@ -23,6 +23,8 @@ from robustjudge.protocols import Pointwise
 from robustjudge.steps import handled
 from robustjudge.trial import Cell, Meter, Oracle
 
+pytestmark = pytest.mark.xdist_group("whitebox")  # the judges are trained once, by one worker
+
 Judges = dict[str, Transformers]
 LEGAL = tuple(w for w in VOCABULARY if w not in SPECIAL)
 SEEDS = range(10)

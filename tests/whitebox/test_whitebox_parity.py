@@ -18,6 +18,8 @@ from robustjudge.models.transformers import Transformers
 from robustjudge.models.whitebox.margins import margin_at, slope
 from robustjudge.nouns import Call, LabelCall, Message, Readout, Sampling, Text, message
 
+pytestmark = pytest.mark.xdist_group("whitebox")  # the judges are trained once, by one worker
+
 LABELS = ("1", "2", "3", "4", "5")
 SCORES = Readout(LABELS, "VERDICT: ", values=(1.0, 2.0, 3.0, 4.0, 5.0))
 

@@ -23,6 +23,8 @@ from robustjudge.nouns import Access, Call, LabelCall, Message, Sampling, Text, 
 from robustjudge.objective import Objective, losses, swaps
 from robustjudge.protocols import Pointwise
 
+pytestmark = pytest.mark.xdist_group("whitebox")  # the judges are trained once, by one worker
+
 
 @pytest.fixture(scope="module")
 def model(raw_folder: Path) -> Iterator[Transformers]:
