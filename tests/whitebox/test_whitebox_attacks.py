@@ -38,7 +38,7 @@ SEARCHES: dict[str, tuple[Callable[[int], Any], int]] = {
         12 * 16,
     ),
     "beast": (lambda s: Beast(beams=6, branch=16, length=LENGTH, seed=s), 7 * 6 * 16),
-    "random_search": (lambda s: RandomSearch(length=LENGTH, steps=120, words=LEGAL, stop=50.0, seed=s), 121),
+    "random_search": (lambda s: RandomSearch(length=LENGTH, steps=200, words=LEGAL, stop=50.0, seed=s), 201),
     "autodan": (
         lambda s: AutoDAN(16, 24, 2, mutation=0.15, paragraph_every=1, pool=WORDS, genes=LENGTH, seed=s),
         16 + 23 * 14,
@@ -86,7 +86,11 @@ def test_the_planted_weakness_is_there_and_only_there(tiny: Judges) -> None:
     assert all(abs(gained("interacting", x)) <= 0.5 for x in (*TRIGGER, reverse))
 
 
-@pytest.mark.parametrize("name", SEARCHES)
+# one text at a time, random search needs more evaluations than CI has time for before ten seeds settle the sign test
+PLANTED = [pytest.param(n, marks=pytest.mark.campaign) if n == "random_search" else n for n in SEARCHES]
+
+
+@pytest.mark.parametrize("name", PLANTED)
 def test_the_search_beats_luck_on_the_planted_judge(tiny: Judges, name: str) -> None:
     """One-sided sign test p < .05 on the margin re-scored by text, and the written verdict rises."""
     found = outcomes(tiny["planted"], name, right=1)
