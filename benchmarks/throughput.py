@@ -119,6 +119,27 @@ async def main():
     await asyncio.gather(*[one(i) for i in range(n)])
 import time; t = time.time(); asyncio.run(main()); print(n / (time.time() - t))
 """,
+    "inspect graded sample": """
+import os, sys, tempfile, time
+url, n = sys.argv[1], int(sys.argv[2]) // 4
+os.environ["LOCAL_API_KEY"], os.environ["LOCAL_BASE_URL"] = "x", url
+from inspect_ai import Task, eval as evaluate
+from inspect_ai.dataset import Sample
+from inspect_ai.scorer import model_graded_qa
+from inspect_ai.solver import solver
+@solver
+def given():
+    async def solve(state, generate):
+        state.output.completion = "Paris."
+        return state
+    return solve
+name = "openai-api/local/local"
+samples = [Sample(input=f"Name the capital, item {i}.", target="Paris") for i in range(n)]
+task = Task(dataset=samples, solver=given(), scorer=model_graded_qa(model=name))
+t = time.time()
+evaluate(task, model=name, max_connections=256, max_samples=256, display="none", log_dir=tempfile.mkdtemp())
+print(n / (time.time() - t))
+""",
 }
 
 
@@ -132,7 +153,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--calls", type=int, default=4000)
-    parser.add_argument("--peer-python", default="", help="a Python that has the openai package")
+    parser.add_argument("--peer-python", default="", help="a Python that has the packages openai and inspect_ai")
     parser.add_argument("--profile", action="store_true", help="profile our calls instead of comparing")
     given = parser.parse_args()
     server = subprocess.Popen([sys.executable, str(HERE / "endpoint.py")], stdout=subprocess.PIPE, text=True)
@@ -166,7 +187,7 @@ def main() -> None:
                     out = subprocess.run(
                         [given.peer_python, "-c", code, url, str(n)], capture_output=True, text=True, check=True
                     )
-                    found.setdefault(f"{name}, calls/s", []).append(float(out.stdout))
+                    found.setdefault(f"{name}, a second", []).append(float(out.stdout.split()[-1]))
     finally:
         server.terminate()
     base = statistics.median(found["bare aiohttp, calls/s"])
