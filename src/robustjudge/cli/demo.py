@@ -18,8 +18,8 @@ PAIRED = ("translation", "mathematics")
 """The two tasks that are judged pairwise as well; pairwise costs two orders a text."""
 
 EMBEDDED = "llamacpp/smollm2"
-REPLY = 20
-"""What one call costs besides its new prompt tokens, in prompt tokens: a short reply and the label read-out."""
+REPLY = 15
+"""What one call costs besides its new prompt tokens, in prompt tokens: a short reply."""
 
 PLANTED = ("gameable", "perfect")
 
@@ -81,7 +81,7 @@ def planned(per_task: int) -> tuple[Plan, dict[str, Any]]:
     models = {"scripted/gameable": Gameable(judge=knowing), "scripted/perfect": knowing}
     brief, full = template("brief").plain(), template("robustjudge")
     judges = (
-        ("smollm2-135m", Prompted(EMBEDDED, brief, expect=True, constrained=True)),
+        ("smollm2-135m", Prompted(EMBEDDED, brief, constrained=True)),
         *((name, Prompted(f"scripted/{name}", full)) for name in PLANTED),
     )
     plan = Plan(
