@@ -185,11 +185,14 @@ def test_the_run_browser_shows_a_hostile_run_and_nothing_acts(browser: Any, run:
         page = watched(browser.new_context(), server, acted)
         page.goto(server.link("ann"))
         page.click("#runs a")
-        page.click("#trials a")
+        with page.expect_navigation(wait_until="load"):
+            page.click("#trials a")
         page.evaluate("() => document.querySelectorAll('details').forEach(d => { d.open = true })")
         assert "<script>window.pwned=1" in page.inner_text("main")
+        page.wait_for_load_state("load")  # keys are heard once the page's script is there
         page.keyboard.press("b")
         page.wait_for_selector("#trials")
+        page.wait_for_load_state("load")
         page.keyboard.press("d")
         page.wait_for_selector("#verdict")
         assert page.evaluate("() => [window.pwned, document.images.length]") == [None, 0]
