@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "gate"))
 
 from gate_runs import run
 
+from robustjudge.errors import Incomplete
 from robustjudge.gate import contracts
 from robustjudge.gate.check import check
 from robustjudge.gate.decide import Decision
@@ -88,15 +90,70 @@ def _boom(metrics: object) -> None:
     raise ValueError("not a metric")
 
 
-def test_wandb_holds_the_run_offline(
-    gated: tuple[Evidence, Decision], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("wandb", reason="the extra `wandb` is not installed")
+@pytest.fixture
+def wandb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    library = pytest.importorskip("wandb", reason="the extra `wandb` is not installed")
     monkeypatch.setenv("WANDB_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("WANDB_DATA_DIR", str(tmp_path / "data"))
+    return library
+
+
+def test_wandb_holds_the_run_offline(wandb: Any, gated: tuple[Evidence, Decision], tmp_path: Path) -> None:
     from robustjudge.tracking.wandb import log
+    from robustjudge.tracking.wandb_log import records
 
     folder = log(*gated, folder=tmp_path)
     (file,) = folder.glob("run-*.wandb")
-    held = file.read_bytes()
+    held = b"".join(records(file.read_bytes()))
     assert b"asr/format_hacking" in held and b"robustness_report.json" in held
+
+
+def test_wandb_is_waited_for_while_its_service_is_slow_to_write(
+    wandb: Any, gated: tuple[Evidence, Decision], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The service closes its file on a message after ``finish``: here that message comes late, as on a busy machine."""
+    from robustjudge.tracking.wandb import log
+    from robustjudge.tracking.wandb_log import ended
+
+    connection = pytest.importorskip("wandb.sdk.lib.service.service_connection").ServiceConnection
+    at_once, late = connection.inform_finish, list[threading.Timer]()
+
+    def inform_later(self: Any, run_id: str) -> None:
+        (folder,) = tmp_path.glob("wandb/offline-run-*")
+        assert not ended(folder / f"run-{run_id}.wandb")
+        late.append(threading.Timer(0.5, at_once, (self, run_id)))
+        late[0].start()
+
+    monkeypatch.setattr(connection, "inform_finish", inform_later)
+    (file,) = log(*gated, folder=tmp_path).glob("run-*.wandb")
+    assert late and ended(file)
+    late[0].join()
+
+
+def test_a_wandb_log_that_never_ends_is_told(wandb: Any, gated: tuple[Evidence, Decision], tmp_path: Path) -> None:
+    from robustjudge.tracking.wandb import log
+    from robustjudge.tracking.wandb_log import await_exit, ended, records
+
+    (file,) = log(*gated, folder=tmp_path).glob("run-*.wandb")
+    whole = file.read_bytes()
+    for cut in (0, 3, 7, 20, len(whole) // 2, len(whole) - 1):
+        file.write_bytes(whole[:cut])
+        assert not ended(file)
+        assert all(a == b for a, b in zip(records(whole[:cut]), records(whole), strict=False))
+    file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(Incomplete, match="has not written"):
+        await_exit(file, 0.05)
+    file.unlink()
+    with pytest.raises(Incomplete, match="the run's result stands"):
+        await_exit(file, 0.05)
+
+
+def test_wandb_records_longer_than_a_block_are_read_whole(wandb: Any, tmp_path: Path) -> None:
+    from robustjudge.tracking.wandb_log import await_exit, records
+
+    run = wandb.init(dir=str(tmp_path), mode="offline", settings=wandb.Settings(silent=True, console="off"))
+    run.log({"long": "x" * 100_000, "short": 1})
+    run.finish()
+    file = Path(run.dir).parent / f"run-{run.id}.wandb"
+    await_exit(file)
+    assert b"x" * 100_000 in b"".join(records(file.read_bytes()))

@@ -9,6 +9,7 @@ from robustjudge.errors import ConfigError
 from robustjudge.gate.decide import Decision
 from robustjudge.gate.evidence import Evidence
 from robustjudge.tracking.base import record
+from robustjudge.tracking.wandb_log import await_exit
 
 
 def log(
@@ -17,7 +18,8 @@ def log(
     """Log configuration, summary, tags and reports; returns the run's folder.
 
     A run that is open already stays open and current: ours is opened beside it (``reinit="create_new"``) and closed
-    whatever happens.  Needs the extra ``wandb``.
+    whatever happens.  An offline run is on disk, whole, when this returns; otherwise
+    :class:`~robustjudge.errors.Incomplete` is raised.  Needs the extra ``wandb``.
     """
     wandb = _library()
     what = record(e, d)
@@ -30,7 +32,7 @@ def log(
         reinit="create_new",
         settings=wandb.Settings(silent=True, console="off"),
     )
-    failed = 1
+    failed, offline = 1, bool(run.offline)
     try:
         run.log(dict(what.metrics))
         for name, value in what.tags.items():
@@ -42,7 +44,10 @@ def log(
         failed = 0
     finally:
         run.finish(exit_code=failed)
-    return Path(run.dir).parent
+    home = Path(run.dir).parent
+    if offline:
+        await_exit(home / f"run-{run.id}.wandb")
+    return home
 
 
 def _library() -> Any:
