@@ -6,7 +6,7 @@ import json
 import sqlite3
 import time
 import warnings
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,6 +27,8 @@ CREATE TABLE IF NOT EXISTS replies (
 CREATE TABLE IF NOT EXISTS wanted (key TEXT PRIMARY KEY, model TEXT NOT NULL, replica TEXT NOT NULL) WITHOUT ROWID;
 """
 
+_write = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
 _PUT = "INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?)"
 
 
@@ -42,16 +44,18 @@ class Bloom:
     def __init__(self) -> None:
         self._bits = bytearray(self.BITS >> 3)
 
-    def _places(self, key: str) -> tuple[int, ...]:
-        value = int(key, 16)
-        return tuple((value >> (28 * i)) & (self.BITS - 1) for i in range(4))
-
     def add(self, key: str) -> None:
-        for p in self._places(key):
-            self._bits[p >> 3] |= 1 << (p & 7)
+        for i in (0, 7, 14, 21):  # four 28-bit pieces of the key, which is a hash already
+            place = int(key[i : i + 7], 16)
+            self._bits[place >> 3] |= 1 << (place & 7)
 
     def __contains__(self, key: str) -> bool:
-        return all(self._bits[p >> 3] >> (p & 7) & 1 for p in self._places(key))
+        bits = self._bits
+        for i in (0, 7, 14, 21):  # nearly always the first piece says no
+            place = int(key[i : i + 7], 16)
+            if not bits[place >> 3] >> (place & 7) & 1:
+                return False
+        return True
 
 
 class Ledger:
@@ -67,7 +71,7 @@ class Ledger:
         self.path = path
         self.damaged = 0
         self._writer = writer
-        self._fresh: dict[str, Any] = {}
+        self._fresh: dict[str, str] = {}  # as text, which the garbage collector need not walk
         self._marks: list[tuple[int, str]] = []
         self._put = 0
         self._db: sqlite3.Connection | None = None
@@ -103,11 +107,11 @@ class Ledger:
 
     def get(self, key: str) -> Any:
         """The stored JSON value, or ``None``."""
-        if self.mode in ("off", "record"):
-            return self._fresh.get(key)
-        found = self._fresh.get(key)
-        if found is not None or self._db is None or key not in self._maybe:
-            return found
+        fresh = self._fresh.get(key)
+        if fresh is not None:
+            return json.loads(fresh)
+        if self.mode in ("off", "record") or self._db is None or key not in self._maybe:
+            return None
         if self._healed != self._writer.healed.get("ledger", 0):
             self._db.close()
             self._read()
@@ -123,11 +127,11 @@ class Ledger:
         commit."""
         if self.mode == "off":
             return
-        text = door.safe(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+        text = door.safe(_write(value))
         reply = (key, model, replica, time.time(), text)
         self._tail.add(reply)
         self._writer.put("ledger", _PUT, reply)
-        self._fresh[key] = value
+        self._fresh[key] = text
         self._maybe.add(key)
         self._marks.append((self._put, key))
         self._put += 1
@@ -152,18 +156,20 @@ class Ledger:
             self._tail.close()
 
 
-_DEFAULT = Completion()
+_DEFAULTS = tuple((f.name, getattr(Completion(), f.name)) for f in fields(Completion))
 
 
 def pack(c: Completion) -> dict[str, Any]:
     """A completion as JSON, defaults left out."""
     out: dict[str, Any] = {}
-    for f in fields(Completion):
-        value = getattr(c, f.name)
-        if value != getattr(_DEFAULT, f.name):
-            out[f.name] = value
+    for name, default in _DEFAULTS:
+        value = getattr(c, name)
+        if value is not default and value != default:
+            out[name] = value
     if "usage" in out:
-        out["usage"] = {k: v for k, v in asdict(c.usage).items() if v}
+        u = c.usage
+        counts = {"prompt": u.prompt, "completion": u.completion, "cached": u.cached, "reasoning": u.reasoning}
+        out["usage"] = {k: v for k, v in counts.items() if v}
     if "tokens" in out:
         out["tokens"] = [[t.token, t.logprob, [list(x) for x in t.top]] for t in c.tokens]
     return out
