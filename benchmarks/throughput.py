@@ -1,7 +1,10 @@
 """Judge calls per second against one local endpoint: a bare aiohttp loop, our engine with its ledger, our whole trial
 row; and, where installed, the OpenAI SDK and a graded Inspect sample.  Interleaved runs, medians.
 
-    python benchmarks/throughput.py [--runs 5] [--calls 4000] [--peer-python PATH]
+    python benchmarks/throughput.py [--runs 5] [--calls 12000] [--peer-python PATH]
+
+A trial row of one attack costs two calls (clean and attacked), one of eight attacks 9/8, because a clean call is sent
+once; an Inspect sample costs one.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 FLIGHT = 256
+EIGHT = tuple(f"H{i}" for i in range(1, 9))
 
 
 def texts(n: int) -> list[str]:
@@ -75,8 +79,8 @@ async def calls(url: str, n: int, folder: Path) -> None:
     ledger.close()
 
 
-def rows(url: str, n: int, folder: Path) -> None:
-    """Our whole trial row: render, call, read, ledger, table; one clean and one attacked call a row."""
+def rows(url: str, n: int, folder: Path, attacks: tuple[str, ...] = ("H1",)) -> None:
+    """``n`` whole trial rows of ours: render, call, read, ledger, table."""
     from robustjudge.attacks.library import attack
     from robustjudge.execution import Options, execute
     from robustjudge.judges import Prompted
@@ -87,12 +91,12 @@ def rows(url: str, n: int, folder: Path) -> None:
     from robustjudge.protocols import Pointwise
 
     name = f"{url}#local"
-    cases = [Case(str(i), "Name the capital.", t, ("Paris.",)) for i, t in enumerate(texts(n // 2))]
+    cases = [Case(str(i), "Name the capital.", t, ("Paris.",)) for i, t in enumerate(texts(n // len(attacks)))]
     plan = Plan(
         lambda: iter(cases),
         (("local", Prompted(name, template("robustjudge"), Sampling(max_tokens=64))),),
         (Pointwise(),),
-        (attack("H1"),),
+        tuple(attack(a, quick=True) for a in attacks),
         cleans=1,
     )
     options = Options(
@@ -152,7 +156,7 @@ def timed(work: Callable[[], Any], n: int) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--calls", type=int, default=4000)
+    parser.add_argument("--calls", type=int, default=12000)
     parser.add_argument("--peer-python", default="", help="a Python that has the packages openai and inspect_ai")
     parser.add_argument("--profile", action="store_true", help="profile our calls instead of comparing")
     given = parser.parse_args()
@@ -178,12 +182,14 @@ def main() -> None:
                 found.setdefault("our calls, ledger on, calls/s", []).append(
                     timed(lambda f=folder: asyncio.run(calls(url, given.calls, f)), given.calls)
                 )
-                found.setdefault("our trial rows (2 calls each), rows/s", []).append(
-                    timed(lambda f=folder: rows(url, given.calls, f), given.calls // 2)
-                )
+                n = given.calls // 4
+                for label, attacks in (("one attack", EIGHT[:1]), ("eight attacks", EIGHT)):
+                    found.setdefault(f"our trial rows, {label}, rows/s", []).append(
+                        timed(lambda f=folder / label, a=attacks, n=n: rows(url, n, f, a), n)
+                    )
             if given.peer_python:
                 for name, code in PEERS.items():
-                    n = max(200, given.calls // 8)
+                    n = max(200, given.calls // 10)
                     out = subprocess.run(
                         [given.peer_python, "-c", code, url, str(n)], capture_output=True, text=True, check=True
                     )
