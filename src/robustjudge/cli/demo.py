@@ -26,7 +26,7 @@ PLANTED = ("gameable", "perfect")
 
 @app.command("demo")
 def demo(
-    minutes: Annotated[float, typer.Option(min=0.5, help="time for the embedded model's calls")] = 5.0,
+    minutes: Annotated[float, typer.Option(min=0.5, help="time for the embedded model's calls")] = 4.0,
     output: Annotated[Path, typer.Option("--output", "-o")] = Path("runs"),
     ledger: Annotated[Path, typer.Option(help="the project's ledger")] = Path(".robustjudge/ledger.sqlite"),
 ) -> None:
