@@ -67,9 +67,9 @@ def test_any_text_can_be_checked(rationale: str, payload: str, clean: str) -> No
 
 
 def test_a_long_hostile_text_takes_linear_time() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     influence("a " * 50_000 + "." * 5000 + "approved " * 2000, "approved " * 20_000)
-    assert time.perf_counter() - start < 5.0
+    assert time.process_time() - start < 5.0
 
 
 def test_flags_count_only_above_the_neutral_rate() -> None:

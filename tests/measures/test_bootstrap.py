@@ -121,6 +121,6 @@ def test_rates_stay_in_order_and_ignore_row_order(rows: list[tuple[int, int]], r
 
 def test_fast_on_ten_thousand_clusters() -> None:
     x = np.random.default_rng(0).normal(size=20_000)
-    start = time.perf_counter()
+    start = time.process_time()
     cluster_bootstrap(x, np.repeat(np.arange(10_000), 2), bounds=None)
-    assert time.perf_counter() - start < 3.0
+    assert time.process_time() - start < 3.0

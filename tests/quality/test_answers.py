@@ -103,11 +103,11 @@ def test_equal_answers_are_recognised(a: str, b: str, how: str) -> None:
 
 
 def test_hostile_formulas_end_quickly() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     for hostile in ("9^{9^{9^{9}}}", "(" * 300 + ")" * 300, "\\frac" * 100, "x" * 5000, "{" * 200 + "1" + "}" * 200):
         assert not identical(hostile, "x+1")
         assert not identical("x+1", hostile)
-    assert time.perf_counter() - began < 2.0
+    assert time.process_time() - began < 2.0
 
 
 @settings(max_examples=60, deadline=None)

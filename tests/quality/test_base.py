@@ -137,11 +137,11 @@ HUGE = {
 @pytest.mark.parametrize("text", HUGE.values(), ids=HUGE.keys())
 def test_hostile_text_of_300_kb_is_read_in_linear_time(text: str) -> None:
     tasks = ("\\boxed{}", "exactly 3 digits", "five times", "yes or no", "***N*** digit", "a single integer", "?")
-    began = time.perf_counter()
+    began = time.process_time()
     for task in tasks:
         answers.extract(task, text)
         consistency.conclusion(task, text)
-    assert time.perf_counter() - began < 10.0
+    assert time.process_time() - began < 10.0
 
 
 def test_lone_surrogates_are_rated_not_raised() -> None:
