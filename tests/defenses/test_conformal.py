@@ -20,9 +20,11 @@ from robustjudge.defenses.threshold import (
     enough,
     fpr_spread,
     load,
+    mark,
     quantile,
     rank,
     rational,
+    seen,
 )
 from robustjudge.errors import ConfigError, DataError
 
@@ -130,3 +132,40 @@ def test_a_threshold_of_another_model_detector_or_setting_is_refused() -> None:
             make()
     with pytest.raises(ConfigError, match="finite"):
         Classifier(float("inf"))
+
+
+def test_with_hard_benign_texts_the_rate_holds_for_either_group() -> None:
+    easy = [Scored(float(i), "logic", "en", 10) for i in range(40)]
+    harder = [Scored(100.0 + i, language="de") for i in range(40)]
+    made = calibrate(easy, "0.05", "d", "k", hard=harder)
+    alone = calibrate(easy, "0.05", "d", "k")
+    assert made.value == made.hard == 138.0 and made.hard_n == 40 and alone.value == 38.0
+    assert made.at("logic", "en", 10) == 138.0 and made.languages == ("de", "en")
+    assert calibrate(easy, "0.05", "d", "k", hard=[Scored(-1.0)] * 40).value == alone.value
+    few = calibrate(easy, "0.05", "d", "k", hard=harder[:18])
+    assert few.value is None and few.at("logic", "en", 10) is None and "18 hard-benign" in few.warnings()[0]
+    unread = calibrate(easy, "0.05", "d", "k", hard=[*harder, Scored(None)])
+    assert unread.unread == 1 and unread.hard_n == 40
+
+
+def test_a_thousand_calibrations_with_two_groups_keep_both_rates() -> None:
+    rng = np.random.default_rng(5)
+    easy, tough = [], []
+    for _ in range(1000):
+        made = calibrate(
+            [Scored(float(x)) for x in rng.normal(size=59)],
+            "0.1",
+            "d",
+            "k",
+            stratify=False,
+            hard=[Scored(float(x)) for x in rng.normal(0.2, 1.5, size=39)],
+        )
+        easy.append(stats.norm.sf(made.value))
+        tough.append(stats.norm(0.2, 1.5).sf(made.value))
+    assert np.mean(easy) <= 0.1 and np.mean(tough) <= 0.1
+
+
+def test_the_artefact_knows_the_texts_it_was_made_from(tmp_path: Path) -> None:
+    path = tmp_path / "ppl.json"
+    made_for(Perplexity("m")).save(path, ["one", "two", "two"])
+    assert seen(path) == {mark("one"), mark("two")} and mark("three") not in seen(path)

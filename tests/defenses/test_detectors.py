@@ -1,5 +1,6 @@
 """Detectors: the statistics on known probabilities, strict reading, fail closed, blocked and never scored."""
 
+from dataclasses import replace
 from math import exp, log
 from typing import Any
 
@@ -14,12 +15,22 @@ from robustjudge.datasets.hard_benign import BENIGN_KINDS, hard_benign
 from robustjudge.defenses.ablation import Ablation
 from robustjudge.defenses.base import CERTAIN
 from robustjudge.defenses.calibration import Sample, calibrated, suspicions
-from robustjudge.defenses.classifier import Classifier, learned_from, score, shipped, windows
+from robustjudge.defenses.classifier import (
+    STRIDE,
+    WINDOW,
+    Classifier,
+    learned_from,
+    learned_from_hard,
+    score,
+    shipped,
+    windows,
+)
 from robustjudge.defenses.detector import LLMDetector
 from robustjudge.defenses.known_answer import KnownAnswer
 from robustjudge.defenses.perplexity import Perplexity, WindowedPerplexity, borders, sentences
 from robustjudge.defenses.prompts import yes_or_no
-from robustjudge.measures.detection import auroc
+from robustjudge.defenses.threshold import load, located
+from robustjudge.errors import ConfigError
 from robustjudge.models.scripted.base import Constant
 from robustjudge.models.scripted.fooled import Obedient
 from robustjudge.models.scripted.whitebox import Additive
@@ -51,11 +62,11 @@ def test_one_pass_per_text_and_the_same_pass_for_both_filters() -> None:
 
     def answer(ask: Any) -> Any:
         asked.append(ask)
-        return (Surprisal((-1.0, -2.0)),)
+        return (Surprisal((-1.0, -2.0)),) * len(ask.texts)
 
     for detector in (Perplexity("m"), WindowedPerplexity("m")):
         run(detector.suspicion(("a b", "c d", "a b"), pair("a b", "c d")), answer)
-    assert asked == [Surprise("m", ("a b",)), Surprise("m", ("c d",))] * 2
+    assert asked == [Surprise("m", ("a b", "c d"))] * 2
     run(Perplexity("m", context=True).suspicion(("a b",), alone("a b", "the task")), answer)
     assert asked[-1] == Surprise("m", ("a b",), "the task")
 
@@ -204,16 +215,20 @@ def test_an_obeyed_payload_loses_the_key_and_fake_reasoning_does_not() -> None:
 # ------------------------------------------------------------------ classifier
 
 
-def test_the_classifier_finds_families_it_never_saw_and_spares_honest_texts() -> None:
-    weights = shipped()
-    assert not set(weights.trained) & set(weights.held_out)
-    honest = [score(b.text) for b in hard_benign()]
-    assert sum(s > 0.5 for s in honest) <= 0.2 * len(honest)
-    for name in ("H5", "O4", "thinking_trick"):
-        assert name in weights.held_out
-        made = [TextAttack(name, paraphrase=i, language=x) for i in range(5) for x in ("en", "zh", "de")]
-        found = auroc(honest, [score(m.applied(Case("c", "t", HONEST))) for m in made])
-        assert found.value is not None and found.low is not None and found.value > 0.7 and found.low > 0.5, name
+def test_the_classifier_learned_from_half_of_the_texts_that_look_like_attacks() -> None:
+    ids = [b.id for b in hard_benign()]
+    assert 0.4 < sum(learned_from_hard(i) for i in ids) / len(ids) < 0.6
+    rest = [score(b.text) for b in hard_benign() if not learned_from_hard(b.id)]
+    assert sum(s > 0.66 for s in rest) <= 0.05 * len(rest)
+
+
+def test_a_threshold_of_other_weights_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    frozen = load(located("shipped", "classifier"))
+    assert Classifier(frozen).tau == frozen and frozen.hard_n == 106 and frozen.alpha == "0.05"
+    other = replace(shipped(), hash="other weights")
+    monkeypatch.setattr("robustjudge.defenses.classifier.shipped", lambda: other)
+    with pytest.raises(ConfigError, match="calibrated for another setting"):
+        Classifier(frozen)
 
 
 def test_the_cases_it_learned_from_are_known_and_are_a_third() -> None:
@@ -229,18 +244,6 @@ def test_style_alone_is_not_what_it_detects() -> None:
     assert sum(score(t) > 0.5 for t in texts) <= 1
 
 
-def test_training_families_share_no_wording_with_the_held_out_ones() -> None:
-    from robustjudge.attacks.packs import SLOT, pack
-
-    def wordings(names: tuple[str, ...]) -> set[str]:
-        return {t for n in names for table in pack(n).texts.values() for texts in table.values() for t in texts}
-
-    weights = shipped()
-    trained, held_out = wordings(weights.trained), wordings(weights.held_out)
-    assert not trained & held_out
-    assert not {s for t in held_out for s in SLOT.findall(t)} & set(weights.trained)
-
-
 def test_a_payload_deep_inside_a_long_text_is_still_found() -> None:
     assert score(HONEST * 40) < 0.5 < score(HONEST * 20 + " " + PAYLOAD + " " + HONEST * 20)
     assert score("  ") == 0.0
@@ -251,7 +254,7 @@ def test_a_payload_deep_inside_a_long_text_is_still_found() -> None:
 def test_windows_cover_the_text_and_every_text_has_a_score(text: str) -> None:
     assert 0.0 <= score(text) <= 1.0
     parts = list(windows(text))
-    assert parts[0] == text[:96] and text.endswith(parts[-1]) and len(parts) <= 2 + len(text) // 48
+    assert parts[0] == text[:WINDOW] and text.endswith(parts[-1]) and len(parts) <= 2 + len(text) // STRIDE
 
 
 # ------------------------------------------------------------------ calibration and ablation

@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "gate": ("robustjudge.cli.gate", "decide by a policy whether the judge may ship"),
     "lint": ("robustjudge.cli.prompts", "check a judge prompt and its reader without any call"),
     "read": ("robustjudge.cli.prompts", "audit a verdict reader on recorded replies"),
+    "detector": ("robustjudge.cli.detector", "calibrate and evaluate a detector of attacked texts"),
     "calibrate": ("robustjudge.cli.people", "judge package from human labels"),
     "bias": ("robustjudge.cli.people", "bias probes on a judge"),
     "label": ("robustjudge.cli.people", "blind labelling page for several raters"),

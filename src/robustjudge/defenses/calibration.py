@@ -53,8 +53,15 @@ async def calibrated(
     alpha: float | str,
     judge: Judge | None = None,
     stratify: bool = True,
+    hard: Sequence[Sample] = (),
 ) -> Threshold:
-    """The threshold of ``detector`` at false-positive rate ``alpha``, from benign texts that serve nothing else."""
-    found = await suspicions(detector, benign, judge)
-    scored = [Scored(s, b.kind, b.language, len(b.text)) for s, b in zip(found, benign, strict=True)]
-    return calibrate(scored, alpha, detector.name, detector.key(), "".join(detector.models()), stratify)
+    """The threshold of ``detector`` at false-positive rate ``alpha``, from benign texts that serve nothing else; with
+    ``hard``-benign ones the rate holds for either group."""
+
+    async def scored(samples: Sequence[Sample]) -> list[Scored]:
+        found = await suspicions(detector, samples, judge)
+        return [Scored(s, b.kind, b.language, len(b.text)) for s, b in zip(found, samples, strict=True)]
+
+    easy, harder = await scored(benign), await scored(hard)
+    name, model = detector.name, "".join(detector.models())
+    return calibrate(easy, alpha, name, detector.key(), model, stratify, harder)

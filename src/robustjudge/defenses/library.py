@@ -108,8 +108,8 @@ def defense_of(name: str, given: Mapping[str, Any], base: Path = Path()) -> Shie
     """A defense from its settings: ``kind`` (default: the name itself) and the fields of that defense.
 
     ``stack`` lists defenses (names, or settings with a ``kind``), the first being the one that sees the text as
-    submitted; ``threshold`` is a calibrated artefact's file, relative to ``base``.  Judges of a committee are given as
-    ``others: [{model, template}]``, prompts of an ensemble as ``templates: [names]``.
+    submitted; ``threshold`` is a calibrated artefact's file, relative to ``base`` (``shipped``: the one frozen for it).
+    Judges of a committee are given as ``others: [{model, template}]``, prompts of an ensemble as ``templates: [names]``.
     """
     settings = dict(given)
     if "stack" in settings:
@@ -123,7 +123,7 @@ def defense_of(name: str, given: Mapping[str, Any], base: Path = Path()) -> Shie
     if cls is None:
         raise UnknownName("defense", kind, (*known(), *ALIASES))
     if "threshold" in settings:
-        settings["tau"] = threshold.load(base / str(settings.pop("threshold")))
+        settings["tau"] = threshold.load(threshold.located(str(settings.pop("threshold")), kind, base))
     return _built(name, kind, cls, settings)
 
 

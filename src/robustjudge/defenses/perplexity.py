@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from robustjudge import spec
 from robustjudge.asks import Surprise
-from robustjudge.defenses.base import Extra, Screening, Worth, per_text
+from robustjudge.defenses.base import Extra, Screening, Worth
 from robustjudge.nouns import Slate, Surprisal
 
 if TYPE_CHECKING:
@@ -37,17 +37,18 @@ class _Perplexing(Screening):
         return Extra(passes=len(set(self.screened(slate))))
 
     async def suspicion(self, texts: tuple[str, ...], slate: Slate) -> tuple[float | None, ...]:
-        context = slate.task if self.context else ""
+        """One ask for all texts of the slate; the engine scores each distinct text once, for D1 and D2 together."""
+        distinct = tuple(dict.fromkeys(texts))
+        found = await Surprise(self.model, distinct, slate.task if self.context else "")
+        known = {text: self._suspicion(text, s) for text, s in zip(distinct, found, strict=True)}
+        return tuple(known[t] for t in texts)
 
-        async def one(text: str) -> float | None:
-            (found,) = await Surprise(self.model, (text,), context)
-            if found.status != "ok":
-                return None
-            if len(found.logprobs) < 2:  # no perplexity is defined: the declared rule decides, and the spec records it
-                return 0.0 if self.short == "pass" else None
-            return self.statistic_of(text, found)
-
-        return await per_text(one, texts)
+    def _suspicion(self, text: str, found: Surprisal) -> float | None:
+        if found.status != "ok":
+            return None
+        if len(found.logprobs) < 2:  # no perplexity is defined: the declared rule decides, and the spec records it
+            return 0.0 if self.short == "pass" else None
+        return self.statistic_of(text, found)
 
 
 @spec.register("perplexity")

@@ -10,12 +10,16 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from importlib.resources import files
 from math import ceil, exp, fsum, isfinite, lgamma, log, log1p
 from pathlib import Path
 from typing import Any
 
 from robustjudge import spec
 from robustjudge.errors import ConfigError, DataError
+
+SHIPPED = "shipped"
+"""The name of the thresholds frozen in this package: of the classifier, and of detectors on the embedded model."""
 
 BUCKETS = (0, 200, 800, 3200)
 """Lower ends of the length buckets, in characters."""
@@ -76,6 +80,7 @@ class Threshold:
 
     ``alpha`` is the decimal as written; ``detector`` the name and ``key`` the content hash of the detector it belongs
     to, ``model`` its model.  ``unread`` benign texts gave no suspicion; they count as flagged in any figure.
+    ``hard`` is the threshold of ``hard_n`` honest texts that look like attacks: no value lies below it.
     """
 
     detector: str
@@ -88,6 +93,8 @@ class Threshold:
     k: int
     strata: tuple[Stratum, ...] = ()
     unread: int = 0
+    hard: float | None = None
+    hard_n: int = 0
 
     def at(self, kind: str, language: str, length: int) -> float | None:
         """The threshold for a text: its stratum's, where there is one, else the pooled value."""
@@ -120,23 +127,47 @@ class Threshold:
         return spec.digest(spec.canonical(spec.dump(self)))
 
     def spread(self, level: float = 0.95) -> tuple[float, float]:
-        """The interval of the realised false-positive rate given this calibration set: Beta(n + 1 - k, k)."""
+        """The interval of the realised false-positive rate given this calibration set: Beta(n + 1 - k, k); with
+        hard-benign texts the rate on plain benign ones may lie below it."""
         return fpr_spread(self.n, self.k, level)
 
     def warnings(self) -> tuple[str, ...]:
         """What a reader must know of this threshold."""
         out = []
-        if self.value is None:
-            need = enough(self.alpha)
-            out.append(f"{self.n} benign texts are too few for alpha = {self.alpha} (it needs {need}): it never fires")
+        need = enough(self.alpha)
+        for what, n in (("benign", self.n), ("hard-benign", self.hard_n if self.hard_n else need)):
+            if n < need:
+                out.append(f"{n} {what} texts are too few for alpha = {self.alpha} (it needs {need}): it never fires")
         if self.unread:
             out.append(f"{self.unread} benign texts could not be read by the detector; each counts as a false positive")
         return tuple(out)
 
-    def save(self, path: Path) -> None:
-        """Write the artefact as JSON, with its hash."""
+    def save(self, path: Path, texts: Iterable[str] = ()) -> None:
+        """Write the artefact as JSON, with its hash and the marks of the calibration ``texts``."""
         data = {"hash": self.hash, "threshold": spec.dump(self), "warnings": list(self.warnings())}
+        data["seen"] = sorted({mark(t) for t in texts})
         path.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def located(name: str, detector: str, base: Path = Path()) -> Path:
+    """The file of an artefact: ``shipped`` (the one frozen for this detector), or a path relative to ``base``."""
+    if name != SHIPPED:
+        return base / name
+    found = Path(str(files("robustjudge.defenses"))) / "data" / "thresholds" / f"{detector}.json"
+    if not found.is_file():
+        raise ConfigError(f"no threshold of {detector} is shipped; `robustjudge detector calibrate` makes one")
+    return found
+
+
+def mark(text: str) -> str:
+    """What an artefact keeps of a calibration text, so that it can be left out of an evaluation."""
+    return spec.digest(text)[:16]
+
+
+def seen(path: Path) -> frozenset[str]:
+    """The marks of the texts that an artefact was calibrated on."""
+    load(path)
+    return frozenset(map(str, json.loads(path.read_text(encoding="utf-8")).get("seen", ())))
 
 
 def load(path: Path) -> Threshold:
@@ -148,7 +179,7 @@ def load(path: Path) -> Threshold:
     except OSError as fault:
         raise ConfigError(f"{path}: cannot read the threshold ({fault.strerror})") from None
     except (ValueError, KeyError, TypeError):
-        raise ConfigError(f"{path}: not a threshold artefact; `calibrate` writes one") from None
+        raise ConfigError(f"{path}: not a threshold artefact; `robustjudge detector calibrate` writes one") from None
     if not isinstance(found, Threshold):
         raise ConfigError(f"{path}: holds a {type(found).__name__}, not a threshold")
     if found.hash != told:
@@ -170,28 +201,49 @@ class Scored:
 
 
 def calibrate(
-    scored: Iterable[Scored], alpha: float | str, detector: str, key: str, model: str = "", stratify: bool = True
+    scored: Iterable[Scored],
+    alpha: float | str,
+    detector: str,
+    key: str,
+    model: str = "",
+    stratify: bool = True,
+    hard: Iterable[Scored] = (),
 ) -> Threshold:
     """The split conformal threshold of benign suspicions at false-positive rate ``alpha``, pooled and by stratum.
 
-    A stratum gets a threshold of its own from ceil(1/alpha) - 1 texts on.  The texts must be benign, and must be used
-    neither to evaluate nor to develop attacks.
+    A stratum gets a threshold of its own from ceil(1/alpha) - 1 texts on.  ``hard``: honest texts that look like
+    attacks; every threshold is then the larger of its own and theirs, so that ``alpha`` holds for either group.  All
+    texts must be honest, and must be used neither to evaluate nor to develop attacks.
     """
     exact = rational(alpha)
-    every = list(scored)
+    every, harder = list(scored), list(hard)
+    floor = quantile((float(s.suspicion) for s in harder if s.suspicion is not None), exact)
+
+    def raised(value: float | None) -> float | None:
+        if not harder:
+            return value
+        return None if value is None or floor is None else max(value, floor)
+
     known = [s for s in every if s.suspicion is not None]
     groups: dict[tuple[str, str, str], list[float]] = {}
     for s in known:
         groups.setdefault((s.kind, s.language, bucket(s.length)), []).append(float(s.suspicion or 0.0))
     strata = tuple(
-        Stratum(*where, quantile(values, exact), len(values), rank(len(values), exact))
+        Stratum(*where, raised(quantile(values, exact)), len(values), rank(len(values), exact))
         for where, values in sorted(groups.items())
         if stratify and len(values) >= enough(exact)
     )
     values = [float(s.suspicion or 0.0) for s in known]
-    languages = tuple(sorted({s.language for s in every}))
+    languages = tuple(sorted({s.language for s in (*every, *harder)}))
     pooled = Threshold(detector, key, model, languages, str(alpha), None, len(values), rank(len(values), exact), strata)
-    return replace(pooled, value=quantile(values, exact), unread=len(every) - len(known))
+    known_hard = sum(s.suspicion is not None for s in harder)
+    return replace(
+        pooled,
+        value=raised(quantile(values, exact)),
+        unread=len(every) - len(known) + len(harder) - known_hard,
+        hard=floor,
+        hard_n=known_hard,
+    )
 
 
 def fpr_spread(n: int, k: int, level: float = 0.95) -> tuple[float, float]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from robustjudge.asks import Complete, Gradient, Invoke, Measure, Sample, Spell, Surprise, Weigh
@@ -13,8 +12,9 @@ from robustjudge.engine.events import Event, Listener
 from robustjudge.engine.kernel import Pending
 from robustjudge.engine.ledger import Ledger, pack, unpack
 from robustjudge.engine.outbox import Outbox, Unsent
+from robustjudge.engine.passes import Passes, float32
 from robustjudge.errors import Incomplete, PlanError, RobustJudgeError
-from robustjudge.nouns import Call, Case, Completion, Surprisal, Weights
+from robustjudge.nouns import Call, Case, Completion, Weights
 from robustjudge.spec import digest
 from robustjudge.steps import Ask
 
@@ -57,6 +57,7 @@ class Backend:
         self.outbox = outbox
         self._tell = listener or (lambda event: None)
         self._flights: dict[str, asyncio.Future[Completion]] = {}
+        self.passes = Passes(self._scoring, ledger)
         self.stopping = False
 
     def model(self, name: str) -> Any:
@@ -130,7 +131,7 @@ class Backend:
                 rated = self._rate(evaluator, case, texts)
                 return await rated if asyncio.iscoroutine(rated) else rated
             case Surprise():
-                return await self._surprise(ask, pending.keys[0])
+                return await self.passes.surprise(ask)
             case Spell(model, ids):
                 return await self._able(model, "spell", ask)(ids)
             case Gradient(asked_calls):
@@ -271,20 +272,10 @@ class Backend:
             )
         return weights
 
-    async def _surprise(self, ask: Surprise, content: str) -> tuple[Surprisal, ...]:
+    def _scoring(self, ask: Surprise) -> tuple[str, Any]:
+        """Who scores the texts of ``ask``: the model's identity and its method."""
         model = self.model(ask.model)
-        key = digest(content, getattr(model, "identity", model.name))
-        value = self.ledger.get(key)
-        if value is not None:
-            return tuple(Surprisal(tuple(lp), st, why, tuple(ends)) for lp, st, why, ends in value)
-        if self.ledger.mode == "replay-only":
-            return tuple(Surprisal(status="error", reason="not_recorded") for _ in ask.texts)
-        raw = await self._able(ask.model, "surprise", ask)(ask.texts, ask.context)
-        found = tuple(replace(s, logprobs=tuple(float32(x) for x in s.logprobs)) for s in raw)
-        if all(s.status != "error" for s in found):
-            rows = [[list(s.logprobs), s.status, s.reason, list(s.ends)] for s in found]
-            self.ledger.put(key, ask.model, "surprise", rows)
-        return found
+        return str(getattr(model, "identity", model.name)), self._able(ask.model, "surprise", ask)
 
     async def _kept(self, content: str, name: str, method: Callable[[Any], Any], ask: Ask[Any]) -> Any:
         """Answers made of integers, ledgered whole."""
@@ -315,15 +306,8 @@ class Backend:
         model = self.model(name)
         found: Callable[..., Any] | None = getattr(model, method, None)
         if found is None:
-            raise PlanError(
-                f"{name} cannot answer {type(ask).__name__} (it has no {method!r}); choose a model that can"
-            )
+            hint = "choose a model that can"
+            if name.startswith("llamacpp/"):  # llama.cpp tells log-probabilities of what it writes, not of what it reads
+                hint = f"the same file can, as hf/{name.partition('/')[2]} (pip install 'robustjudge[whitebox]')"
+            raise PlanError(f"{name} cannot answer {type(ask).__name__} (it has no {method!r}); {hint}")
         return found
-
-
-def float32(x: float) -> float:
-    """``x`` rounded to single precision, so that a resumed search sees the number the first run saw."""
-    from struct import pack as to_bytes, unpack as from_bytes
-
-    value: float = from_bytes("f", to_bytes("f", max(min(x, 3e38), -3e38)))[0]
-    return value
