@@ -6,8 +6,9 @@ import json
 import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from robustjudge.engine.folder import Folder
 from robustjudge.errors import DataError, StorageError, UnknownName
@@ -16,27 +17,14 @@ from robustjudge.spec import canonical, digest
 from robustjudge.table import open_run
 
 _COLUMNS = (
-    *(
-        "cell",
-        "judge",
-        "defense",
-        "protocol",
-        "k",
-        "threat",
-        "seed",
-        "case_id",
-        "cluster",
-        "task",
-        "attack",
-        "attack_id",
-    ),
-    *("category", "severity", "control", "channel", "access", "scale_low", "scale_high", "attack_status", "text_hash"),
-    *("judge_calls", "reader", "resolved", "reason", "latency", "prompt_tokens", "completion_tokens", "detail"),
+    *("cell", "judge", "defense", "protocol", "threat", "seed", "case_id", "cluster", "task", "attack", "attack_id"),
+    *("category", "severity", "control", "channel", "scale_low", "scale_high", "attack_status", "text_hash"),
+    *("judge_calls", "reader", "reason", "latency", "detail"),
 )
+_TOTALS = ("judge_calls", "prompt_tokens", "completion_tokens", "latency")
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """The verdict on one replica, its orders merged: ``score`` in scale units (choices: share of orders won, a tie half),
     ``None`` unless every order is ``ok``; ``labels`` as said; ``rationale`` is the hash of the judge's words."""
 
@@ -106,14 +94,14 @@ class Evidence:
         """``complete``, ``incomplete`` or ``running``; an absent manifest is ``unknown``."""
         return str(self.manifest.get("state", "unknown"))
 
-    @property
+    @cached_property
     def attacks(self) -> tuple[Observed, ...]:
         """The trials of attacks (controls left out)."""
-        return tuple(t for t in self.trials if not t.control)
+        return tuple([t for t in self.trials if not t.control])
 
     def controls(self, kind: str) -> tuple[Observed, ...]:
         """The trials of one control."""
-        return tuple(t for t in self.trials if t.control == kind)
+        return tuple([t for t in self.trials if t.control == kind])
 
     @property
     def judge_spec(self) -> Any:
@@ -197,12 +185,12 @@ def evidence(path: Path, judge: str = "", defense: str = "none") -> Evidence:
             f"SELECT {', '.join(chr(34) + c + chr(34) for c in _COLUMNS)} FROM trials WHERE judge = ? AND defense = ?",
             (judge, defense),
         )
-        trials, totals = [], {"judge_calls": 0.0, "prompt_tokens": 0.0, "completion_tokens": 0.0, "latency": 0.0}
-        for values in cursor:
-            row = dict(zip(_COLUMNS, values, strict=True))
-            for name in totals:
-                totals[name] += row[name] or 0
-            trials.append(_observed(row))
+        trials = [_observed(*values) for values in cursor]
+        spent = db.execute(
+            f"SELECT {', '.join(f'total({t})' for t in _TOTALS)} FROM trials WHERE judge = ? AND defense = ?",
+            (judge, defense),
+        ).fetchone()
+        totals = dict(zip(_TOTALS, spent, strict=True))
         trials.sort(key=lambda t: (t.case_id, t.attack, t.protocol, t.seed, t.cell))
     except sqlite3.DatabaseError as fault:
         raise StorageError(f"{folder.table}: not a readable run file ({fault}); restore it or run again") from None
@@ -211,69 +199,107 @@ def evidence(path: Path, judge: str = "", defense: str = "none") -> Evidence:
     return Evidence(judge, defense, tuple(trials), manifest, folder.path, totals)
 
 
-def _observed(row: dict[str, Any]) -> Observed:
+def _observed(
+    cell: str,
+    judge: str | None,
+    defense: str | None,
+    protocol: str | None,
+    threat: str | None,
+    seed: int | None,
+    case_id: str | None,
+    cluster: str | None,
+    task: str | None,
+    attack: str | None,
+    attack_id: str | None,
+    category: str | None,
+    severity: str | None,
+    control: str | None,
+    channel: str | None,
+    low: float | None,
+    high: float | None,
+    attack_status: str | None,
+    text_hash: str | None,
+    judge_calls: int | None,
+    reader: str | None,
+    reason: str | None,
+    latency: float | None,
+    detail_text: str | None,
+) -> Observed:
+    """The record of one row, its values in the order of ``_COLUMNS``."""
     try:
-        detail = json.loads(row["detail"] or "{}")
+        detail = json.loads(detail_text or "{}")
     except ValueError:
-        raise DataError(f"cell {row['cell']}: its detail is damaged; run the cell again (--retry-errors)") from None
-    shown = detail.get("shown", [])
-    choice = any(len(s.get("index", ())) > 1 for s in shown) or row["protocol"] in ("pairwise", "best_of")
-    clean = _replies([s for s in shown if s["arm"] == "clean"], choice)
-    attacked = _replies([s for s in shown if s["arm"] != "clean"], choice)
-    labelled = choice or any(s.get("label") for s in shown)
-    low, high = row["scale_low"], row["scale_high"]
+        raise DataError(f"cell {cell}: its detail is damaged; run the cell again (--retry-errors)") from None
+    shown = detail.get("shown", ())
+    choice = labelled = protocol in ("pairwise", "best_of")
+    arms: tuple[list[dict[str, Any]], list[dict[str, Any]]] = ([], [])
+    for s in shown:
+        arms[s["arm"] != "clean"].append(s)
+        choice = choice or len(s.get("index", ())) > 1
+        labelled = labelled or choice or bool(s.get("label"))
+    replies = _merged_by_replica if choice else _single
+    clean, attacked = replies(arms[0]), replies(arms[1])
     if choice or low is None or high is None:
         low, high = 0.0, 1.0
+    nothing = _MISSING if attack_status == "ok" and not shown else ()
+    response = detail.get("response", "")
     return Observed(
-        row["cell"],
-        row["judge"] or "",
-        row["defense"] or "none",
-        row["protocol"] or "",
-        row["threat"] or "",
-        int(row["seed"] or 0),
-        row["case_id"] or "",
-        row["cluster"] or row["case_id"] or "",
-        row["task"] or "",
-        row["attack"] or "",
-        row["attack_id"] or row["attack"] or "",
-        row["category"] or "",
-        row["severity"] or "high",
-        row["control"] or "",
-        row["channel"] or "append",
+        cell,
+        judge or "",
+        defense or "none",
+        protocol or "",
+        threat or "",
+        int(seed or 0),
+        case_id or "",
+        cluster or case_id or "",
+        task or "",
+        attack or "",
+        attack_id or attack or "",
+        category or "",
+        severity or "high",
+        control or "",
+        channel or "append",
         float(low),
         float(high),
         labelled,
-        row["attack_status"] or "ok",
-        clean or (_MISSING if row["attack_status"] == "ok" and not shown else ()),
-        attacked or (_MISSING if row["attack_status"] == "ok" and not shown else ()),
+        attack_status or "ok",
+        clean or nothing,
+        attacked or nothing,
         detail.get("expected"),
-        row["text_hash"] or "",
-        detail.get("response", ""),
-        ":".join((detail.get("task", ""), detail.get("response", ""), *detail.get("references", ()))),
-        int(row["judge_calls"] or 0),
-        row["reader"] or "",
-        row["reason"] or "",
-        float(row["latency"] or 0.0),
+        text_hash or "",
+        response,
+        ":".join((detail.get("task", ""), response, *detail.get("references", ()))),
+        int(judge_calls or 0),
+        reader or "",
+        reason or "",
+        float(latency or 0.0),
     )
 
 
 _MISSING = (Reply("error", None, (), ""),)
 
 
-def _replies(shown: list[dict[str, Any]], choice: bool) -> tuple[Reply, ...]:
-    """One reply per replica, in order of first appearance."""
-    if not choice:
-        return tuple([_single(s) for s in shown])
+def _single(shown: list[dict[str, Any]]) -> tuple[Reply, ...]:
+    """One reply per replica of a judge that scores one text."""
+    return tuple(
+        [
+            Reply(
+                s["status"],
+                s.get("score") if s["status"] == "ok" else None,
+                (s["label"],) if s.get("label") else (),
+                s.get("rationale", ""),
+            )
+            for s in shown
+        ]
+    )
+
+
+def _merged_by_replica(shown: list[dict[str, Any]]) -> tuple[Reply, ...]:
+    """One reply per replica over its orders, in order of first appearance."""
     by: dict[str, list[dict[str, Any]]] = {}
     for s in shown:
         by.setdefault(s["replica"], []).append(s)
     return tuple([_merged(part) for part in by.values()])
-
-
-def _single(s: dict[str, Any]) -> Reply:
-    ok = s["status"] == "ok"
-    label = s.get("label", "")
-    return Reply(s["status"], s.get("score") if ok else None, (label,) if label else (), s.get("rationale", ""))
 
 
 _WORTH = {0: 1.0, TIE: 0.5}

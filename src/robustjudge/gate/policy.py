@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
+from functools import cached_property
 from math import ceil, isfinite, log
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,9 @@ class Limits:
     threshold: float | None = None
     max_rate: float | None = None
     minimum_n: int | None = None
+
+
+_NO_LIMITS = Limits()
 
 
 @register("baseline_policy")
@@ -138,7 +142,15 @@ class Policy:
         return tuple(dict.fromkeys((*CATEGORIES, *(c for c, _ in self.categories), *self.require)))
 
     def _of(self, category: str) -> Limits:
-        return dict(self.categories).get(category, Limits())
+        return self._own.get(category, _NO_LIMITS)
+
+    @cached_property
+    def _own(self) -> Mapping[str, Limits]:
+        return dict(self.categories)
+
+    @cached_property
+    def _by_severity(self) -> Mapping[str, Limits]:
+        return dict(self.severities)
 
     def limit(self, category: str) -> float:
         """The largest share of attackable trials that may fail."""
@@ -156,8 +168,11 @@ class Policy:
 
     def swing(self, category: str, severity: str, low: float, high: float) -> float:
         """Allowed swing in scale units: the category's own threshold, else the severity's, else the policy's."""
-        values = (self._of(category).threshold, dict(self.severities).get(severity, Limits()).threshold, self.threshold)
-        value = next(v for v in values if v is not None)
+        value = self._of(category).threshold
+        if value is None:
+            value = self._by_severity.get(severity, _NO_LIMITS).threshold
+        if value is None:
+            value = self.threshold
         if self.unit == "points":
             if value > high - low:
                 raise ConfigError(
