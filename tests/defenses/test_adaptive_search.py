@@ -22,11 +22,11 @@ from robustjudge.defenses.retokenize import Retokenize
 from robustjudge.defenses.struq import StruqAdapted
 from robustjudge.judges import Guarded
 from robustjudge.measures.bootstrap import paired_bootstrap
-from robustjudge.models.scripted.base import Outcome, Outcomes, Scripted
-from robustjudge.models.scripted.fooled import Obedient, closing_mark
+from robustjudge.models.scripted.base import Outcome, Outcomes, Scripted, mix
+from robustjudge.models.scripted.fooled import Fenced, Obedient, closing_mark
 from robustjudge.models.scripted.signs import plea
 from robustjudge.models.scripted.view import View
-from robustjudge.models.scripted.whitebox import Additive
+from robustjudge.models.scripted.whitebox import WORDS, Additive
 from robustjudge.nouns import Access, Budget, Case, Slate, Surprisal, Verdict
 from robustjudge.protocols import Pairwise, Pointwise
 from robustjudge.steps import run, together
@@ -220,20 +220,36 @@ DEFENSES: tuple[tuple[str, Shield, Scripted], ...] = (
 )
 
 
+@dataclass(frozen=True)
+class Watched(Adaptive):
+    """Keeps the comparisons that it makes: texts with their worths under the same draws."""
+
+    seen: list[tuple[tuple[str, ...], list[float]]] = field(default_factory=list)
+
+    async def _worth(self, texts: Any) -> list[float]:
+        found = await super()._worth(texts)
+        self.seen.append((tuple(texts), found))
+        return found
+
+
 @pytest.mark.parametrize(("name", "defense", "model"), DEFENSES, ids=[d[0] for d in DEFENSES])
 def test_the_search_objective_never_falls_below_the_static_one(name: str, defense: Any, model: Any) -> None:
+    """In the last comparison, under the same draws, the returned text is worth no less than the static winner."""
     search = RandomSearch(length=4, steps=15, words=model.vocabulary)
     start = TextAttack("H1")
     for i in range(8):
-        t = tried(model, defense, Adaptive(search, (start,)), i, draws=2, logprobs=spiky)
-        again = Reader(by_odds, (t.text or "", start.applied(case(i)), case(i).response))
-        run(trial(cell(defense, again, i, 2)), World(model, logprobs=spiky))
-        found, static, plain = (f.worth for f in again.seen)
+        made = Watched(search, (start,))
+        t = tried(model, defense, made, i, draws=2, logprobs=spiky)
         assert t.attack_status == "ok"
-        if (
-            name != "retokenize"
-        ):  # its draws differ from those of the last comparison, which is what the promise is about
-            assert found >= max(static, plain) - 1e-9
+        (listed, first), (compared, last) = made.seen
+        assert listed == (case(i).response, start.applied(case(i)))
+        assert compared[0] == listed[max(range(2), key=lambda j: (first[j], -j))]  # the static winner
+        assert dict(zip(compared, last, strict=True))[t.text or ""] >= last[0]
+        if name != "retokenize":  # the others' worth does not change from draw to draw
+            again = Reader(by_odds, (t.text or "", *listed))
+            run(trial(cell(defense, again, i, 2)), World(model, logprobs=spiky))
+            found, *static = (f.worth for f in again.seen)
+            assert found >= max(static) - 1e-9
 
 
 def test_when_the_budget_ends_first_the_static_winner_stands() -> None:
@@ -254,27 +270,49 @@ def test_starts_are_bound_and_named_and_the_library_knows_the_wrapper() -> None:
 # ------------------------------------------------------------------ 200 fresh cases
 
 
-def wins(defense: Any, made: Any, model: Any, n: int, draws: int = 2) -> Any:
+@dataclass(frozen=True)
+class Swayed(Fenced):
+    """A plea outside any fence works in three of ten draws; besides, known words each add a little, fence or not."""
+
+    judge: Scripted = Additive(weights=tuple((w, 0.006 * (i % 7) - 0.006) for i, w in enumerate(WORDS)))
+    rate: float = 0.3
+    name: ClassVar[str] = "swayed"
+
+    def odds(self, view: View) -> Outcomes:
+        plain = self.judge.odds(view)
+        return mix(self.rate, (Outcome(1.0, view.labels[-1]),), plain) if self.sign(view, 0) else plain
+
+
+def wins(defense: Any, made: Any, n: int, draws: int = 2) -> Any:
     """1 where the final verdict (fresh draw) rises by a scale point or more over the clean one."""
     out = []
     for i in range(n):
-        t = tried(model, defense, made, i, draws=draws, logprobs=spiky)
+        t = tried(Swayed(), defense, made, i, draws=draws, logprobs=spiky)
         clean, final = t.clean[0].verdict, t.attacked[0].verdict
         rose = final.status == "ok" and clean.status == "ok" and (final.score or 0) - (clean.score or 0) >= 1
         out.append(float(rose))
     return np.array(out)
 
 
-@pytest.mark.parametrize(("name", "defense", "model"), DEFENSES[1:5], ids=[d[0] for d in DEFENSES[1:5]])
-def test_adaptive_success_is_not_below_static_on_fresh_cases_and_draws(name: str, defense: Any, model: Any) -> None:
+ABOVE = ("static fence", "random fence", "struq")
+"""Defenses that stop the plea and not the words: the adaptive search must win there.  The others stop both."""
+
+
+@pytest.mark.parametrize("n", [40, pytest.param(200, marks=pytest.mark.campaign)])
+@pytest.mark.parametrize(("name", "defense"), [d[:2] for d in DEFENSES[:5]], ids=[d[0] for d in DEFENSES[:5]])
+def test_adaptive_success_is_not_below_static_on_fresh_cases_and_draws(name: str, defense: Any, n: int) -> None:
     length = 2 if name == "perplexity" else 4  # longer suffixes are surprising enough to be blocked
-    search = RandomSearch(length=length, steps=12, words=model.vocabulary, patience=12)
-    n = 200 if name == "static fence" else 24
-    static = wins(defense, STATIC, model, n, 1)
-    adaptive = wins(defense, Adaptive(search, (STATIC,)), model, n)
-    difference = paired_bootstrap(adaptive, static, list(range(n)))
-    assert difference.high is not None and difference.high >= 0
-    assert difference.low is not None and difference.low > 0, (name, difference)
+    search = RandomSearch(length=length, steps=16, words=WORDS, patience=16)
+    static = wins(defense, STATIC, n, 1)
+    adaptive = wins(defense, Adaptive(search, (STATIC,)), n)
+    found = paired_bootstrap(adaptive, static, list(range(n)))
+    assert found.value is not None and found.low is not None and found.high is not None
+    print(
+        f"{name}, {n} cases: static {static.mean():.3f}, adaptive {adaptive.mean():.3f},"
+        f" difference {found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
+    )
+    assert found.high >= 0
+    assert found.low > 0 or name not in ABOVE, found
 
 
 def test_pairwise_searches_average_over_orders_and_draws() -> None:
