@@ -75,6 +75,12 @@ def form(who: str = "ann", **fields: Any) -> dict[str, Any]:
     return {"data": data, "headers": {"origin": f"http://127.0.0.1:{PORT}"}}
 
 
+def press(page: Any, key: str) -> None:
+    """Press a key that leads to another page, and wait until the script of that page is there to hear the next one."""
+    with page.expect_navigation(wait_until="load"):
+        page.keyboard.press(key)
+
+
 class Live(HTMLParser):
     """Everything on a page that could act: elements we never use, handlers, inline style, foreign addresses."""
 

@@ -3,36 +3,18 @@ kappa before adjudication."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from page_help import press
 from robustjudge.labelling import Item, Store, app_of
 from robustjudge.profile import Study, calibrate, draw, page
 from robustjudge.profile.longform import write_labels
 from robustjudge.web import Server, new_token
 
-CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
 SPLIT = ("i1", "i4", "i7")
-
-
-@pytest.fixture
-def browser() -> Any:
-    missing = "" if CHROMIUM.is_file() else f"no browser at {CHROMIUM} (apt-get install chromium, or set CHROMIUM)"
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        missing = "playwright is not installed"
-    if missing:
-        if os.environ.get("CI"):
-            pytest.fail(missing)
-        pytest.skip(missing)
-    with sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
 
 
 @pytest.mark.browser
@@ -62,15 +44,13 @@ def test_two_raters_ten_items_three_disputes(browser: Any, tmp_path: Path) -> No
                 k = int(tab.locator("#task").inner_text().split()[2])
                 truth = k % 2
                 said = truth ^ (who == "bob" and f"i{k}" in SPLIT)
-                with tab.expect_navigation():
-                    tab.keyboard.press(str(1 + said))
+                press(tab, str(1 + said))
         assert tabs["ann"].title() == "Agreement" and "Cohen's kappa" in tabs["bob"].content()
         third = tabs["adjudicator"]
         third.goto(f"http://127.0.0.1:{server.port}/adjudicate")
         for _ in SPLIT:
             assert third.locator("strong").count() == 2
-            with third.expect_navigation():
-                third.keyboard.press("1")
+            press(third, "1")
         assert third.locator("#settled").count() == 1
     assert not complaints
     write_labels(store.rows(), tmp_path / "labels.csv")
