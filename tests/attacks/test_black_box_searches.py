@@ -310,17 +310,19 @@ def test_operators_keep_the_claims_and_change_something(kind: str, language: str
     assert set(OPERATORS) >= {"unhedged", "structured", "fake_citation"}
 
 
-@pytest.mark.parametrize("attack", [AdvEval(rules=True), Pair(rules=True), Tap(rules=True)], ids=lambda a: a.name)
-def test_ruled_searches_reach_a_known_optimum_and_find_nothing_on_a_perfect_judge(attack: Tree | AdvEval) -> None:
-    def gameable(text: str) -> float:
-        return 0.3 * ("##" in text) + 0.3 * ("expert" in text or "professor" in text) + 0.4 * ("**" in text)
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("made", [AdvEval, Pair, Tap], ids=lambda a: a.__name__)
+def test_ruled_searches_reach_the_known_optimum_without_a_writer(made: type[Tree] | type[AdvEval], seed: int) -> None:
+    """A judge that falls for headings and bold type, half for each: the optimum is a text with both."""
 
-    assert not attack.writes
-    found = run(attack(CASE), World(gameable))
-    assert gameable(found) >= 0.6 > gameable(CASE.response)
-    flat = World(lambda t: 0.2)
-    run(attack(CASE), flat)
-    assert flat.n["write"] == flat.n["check"] == 0
+    def gameable(text: str) -> float:
+        return 0.5 * ("##" in text) + 0.5 * ("**" in text)
+
+    attack = made(rules=True, seed=seed)
+    world = World(gameable)
+    found = run(attack(CASE), world)
+    assert gameable(found) == 1.0 and gameable(CASE.response) == 0.0 and "five" in found
+    assert not attack.writes and world.n["write"] == world.n["check"] == 0
 
 
 # ------------------------------------------------------------------ E3, E4
