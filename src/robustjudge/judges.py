@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from math import exp
 from statistics import median
 from typing import Any, Protocol as Interface, runtime_checkable
@@ -28,7 +29,7 @@ from robustjudge.nouns import (
 from robustjudge.prompts.render import render
 from robustjudge.prompts.template import Form, Template
 from robustjudge.scales import Reading, Scale
-from robustjudge.spec import register
+from robustjudge.spec import ByIdentity, register
 from robustjudge.steps import together
 
 register("sampling")(Sampling)
@@ -76,7 +77,19 @@ class Prompted:
         return verdict
 
     def call(self, slate: Slate, form: Form) -> Call:
-        """The request for one slate; an appeal's exchange follows the prompt as further turns."""
+        """The request for one slate; an appeal's exchange follows the prompt as further turns.
+
+        The same object for the same slate, which every attack on a case shows again as its clean arm.
+        """
+        known = _calls(self)
+        call = known.get(slate)
+        if call is None:
+            if len(known) >= 512:
+                known.clear()
+            call = known[slate] = self._call(slate, form)
+        return call
+
+    def _call(self, slate: Slate, form: Form) -> Call:
         messages = render(form, slate)
         for i, turn in enumerate(slate.exchange):
             messages = (*messages, Message(turn.role, (Text(turn.text, f"exchange/{i}"),)))
@@ -85,6 +98,13 @@ class Prompted:
         if self.constrained and readout is not None:
             sampling = replace(sampling, grammar=verdict_grammar(readout), max_tokens=min(16, sampling.max_tokens))
         return Call(self.model, messages, sampling, slate.replica, "judge", readout)
+
+
+def _no_calls(judge: Prompted) -> dict[Slate, Call]:
+    return {}
+
+
+_calls: Callable[[Prompted], dict[Slate, Call]] = ByIdentity(_no_calls, kept=64)
 
 
 def verdict_grammar(readout: Readout) -> str:
@@ -100,7 +120,7 @@ def verdict_grammar(readout: Readout) -> str:
 
 def readout_of(scale: Scale, slate: Slate) -> Readout | None:
     """How label probabilities answer this slate on this scale; ``None`` when the labels cannot be listed."""
-    labels = scale.verdict_labels()
+    labels = _verdict_labels(scale)
     if not labels:
         return None
     if len(slate.candidates) > 1:
@@ -128,31 +148,36 @@ def decide(completion: Completion, form: Form, slate: Slate) -> Verdict:
 
 def from_reading(reading: Reading, scale: Scale, slate: Slate) -> Verdict:
     """Map a reading (slot space) to a verdict (identity space)."""
-    base = Verdict(
-        status=reading.status,
+    single = len(slate.candidates) == 1
+    told = partial(
+        Verdict,
         raw=reading.raw,
-        reason=reading.reason,
         form=reading.form,
         rationale=rationale(reading),
-        range=_range(scale) if len(slate.candidates) == 1 else None,
+        range=_range(scale) if single else None,
     )
     if reading.status != "ok":
-        return base
-    if len(slate.candidates) > 1:
+        return told(status=reading.status, reason=reading.reason)
+    if not single:
         label = str(reading.value)
         if scale.tie and label == scale.tie:
-            return replace(base, choice=TIE, label=label)
-        slots = [x for x in scale.verdict_labels() if x != scale.tie]
+            return told(choice=TIE, label=label)
+        slots = [x for x in _verdict_labels(scale) if x != scale.tie]
         slot = slots.index(label) if label in slots else len(slate.candidates)
         if slot >= len(slate.candidates):
-            return replace(base, status="unparsed", reason=f"label {label!r} names no candidate of this slate")
-        return replace(base, choice=slate.index[slot], label=label)
+            return told(status="unparsed", reason=f"label {label!r} names no candidate of this slate")
+        return told(choice=slate.index[slot], label=label)
     if scale.labels:
         label = str(reading.value)
-        return replace(base, label=label, unit=float(label == scale.positive), score=float(label == scale.positive))
+        return told(label=label, unit=float(label == scale.positive), score=float(label == scale.positive))
     score = float(reading.value if reading.value is not None else "nan")
     low, high = _range(scale)
-    return replace(base, score=score, unit=(score - low) / (high - low), parts=reading.parts)
+    return told(score=score, unit=(score - low) / (high - low), parts=reading.parts)
+
+
+@lru_cache(maxsize=256)
+def _verdict_labels(scale: Scale) -> tuple[str, ...]:
+    return scale.verdict_labels()
 
 
 def _range(scale: Scale) -> tuple[float, float]:

@@ -62,6 +62,7 @@ COLUMNS: tuple[tuple[str, str], ...] = (
     ("attacked_unit", REAL),
     ("clean_expected", REAL),
     ("attacked_expected", REAL),
+    ("blocked_worth", TEXT),
     ("clean_outcomes", TEXT),
     ("retest_outcomes", TEXT),
     ("attacked_outcomes", TEXT),
@@ -99,7 +100,8 @@ CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITH
 INSERT OR IGNORE INTO meta VALUES ('version', '{VERSION}');
 """
 
-PUT_ROW = f"INSERT OR REPLACE INTO trials VALUES ({', '.join('?' * len(COLUMNS))})"
+_NAMED = ", ".join(f'"{n}"' for n in NAMES)
+PUT_ROW = f"INSERT OR REPLACE INTO trials ({_NAMED}) VALUES ({', '.join('?' * len(COLUMNS))})"
 PUT_TEXT = "INSERT OR IGNORE INTO contents VALUES (?, ?)"
 PUT_MARK = "INSERT OR REPLACE INTO journal VALUES (?, ?, ?)"
 DROP_MARKS = "DELETE FROM journal WHERE cell = ?"
@@ -168,6 +170,7 @@ def row_of(trial: Trial, key: str, trace: str, reader: str, store: str = "full")
         **_arm("clean", clean, cell),
         **_arm("retest", retest, cell),
         **_arm("attacked", final, cell),
+        "blocked_worth": next((s.verdict.fallback for s in (*trial.clean, *trial.attacked) if s.verdict.fallback), ""),
         "clean_slots": ",".join(str(_slot(s)) for s in clean) if cell.protocol.kind != "pointwise" else "",
         "evaluator": cell.evaluator,
         "quality_clean": trial.quality_clean,
@@ -207,6 +210,9 @@ def row_of(trial: Trial, key: str, trace: str, reader: str, store: str = "full")
 def _cells(values: Mapping[str, Any]) -> tuple[Any, ...]:
     """The values in column order; every text passes the door."""
     row = [values.get(n) for n in NAMES]
+    joined = " ".join([v for v in row if isinstance(v, str)])
+    if door.safe(joined) is joined:
+        return tuple(row)
     return tuple([door.safe(v) if isinstance(v, str) else v for v in row])
 
 
@@ -215,6 +221,12 @@ def _hashed(text: str) -> tuple[str, str]:
     """The name under which a text is stored, and the text as it passed the door."""
     safe = door.safe(text)
     return digest(safe), safe
+
+
+_prompt: Callable[[Call], str] = ByIdentity(
+    lambda call: "\n\n".join(f"[{m.role}]\n{m.text}" for m in call.messages), kept=1024
+)
+"""What a call shows, as it is stored."""
 
 
 def error_row(cell: Cell, key: str, trace: str, reader: str, error: str) -> Row:
@@ -328,7 +340,7 @@ def _shown(s: Shown, keep: Any) -> dict[str, Any]:
         {
             "model": call.model,
             "role": call.role,
-            "prompt": keep("\n\n".join(f"[{m.role}]\n{m.text}" for m in call.messages)),
+            "prompt": keep(_prompt(call)),
             "reply": keep(done.text),
             "status": done.status,
             "finish": done.finish,

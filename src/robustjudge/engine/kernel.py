@@ -7,13 +7,14 @@ completion order, because side-by-side parts are hashed by position and not by t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from robustjudge.asks import Complete, Invoke, Weigh
 from robustjudge.errors import RobustJudgeError
 from robustjudge.nouns import Call, LabelCall, Message, Sampling
-from robustjudge.spec import canonical, digest
+from robustjudge.spec import ByIdentity, canonical, digest
 from robustjudge.steps import Ask, Steps, Together, check_ask
 
 T = TypeVar("T")
@@ -23,14 +24,17 @@ class Diverged(RobustJudgeError):
     """A replay asked something else than the stored run did at the same place."""
 
 
-def content_key(call: Call) -> str:
-    """The part of a call's ledger key that does not depend on the endpoint: model, messages, sampling, replica."""
+def _content_key(call: Call) -> str:
     texts = [call.model, call.replica, _sampling(call.sampling)]
     for m in call.messages:
         texts.append(m.role)
         texts.append(m.text)
         texts += _segmented(m)
     return digest(*texts)
+
+
+content_key: Callable[[Call], str] = ByIdentity(_content_key, kept=1024)
+"""The part of a call's ledger key that does not depend on the endpoint: model, messages, sampling, replica."""
 
 
 def _segmented(m: Message) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from robustjudge import door
 from robustjudge.nouns import Status
@@ -21,6 +22,8 @@ READER_VERSION = "1"
 
 LENGTH_STOPS = frozenset({"length", "max_tokens", "max_output_tokens"})
 FILTER_STOPS = frozenset({"content_filter", "safety", "refusal"})
+SHORT = 4096
+"""Characters up to which a reply's reading is remembered."""
 _FENCE = re.compile(r"```|^~~~", re.MULTILINE)
 _FENCE_WORD = re.compile(r"(?:```|~~~)[ \t]{0,2}(?:json[5c]?|text|txt|markdown|md|plaintext)?", re.IGNORECASE)
 
@@ -47,7 +50,8 @@ def read(reply: str | None, scale: Scale, finish: str = "stop", refusal: str = "
     """Read ``reply`` on ``scale``; ``finish`` is the provider's finish reason, ``refusal`` its refusal field."""
     given = reply or ""
     raw = door.safe(given)
-    reading = _read(raw, reply is None, scale, finish.casefold(), refusal)
+    known = _reread if len(raw) <= SHORT else _read
+    reading = known(raw, reply is None, scale, finish.casefold(), refusal)
     return reading if raw is given else _flagged(reading)
 
 
@@ -97,6 +101,10 @@ def _read(raw: str, null: bool, scale: Scale, finish: str, refusal: str) -> Read
         parts = tuple((c, s) for c in scale.criteria if (s := scores.get(c)) is not None)
     span = _span(tracked, found, winner)
     return Reading("ok", winner.value, raw, "", span, winner.form, parts)
+
+
+_reread = lru_cache(maxsize=4096)(_read)
+"""Remembers, because every attack on a case reads the same clean reply again."""
 
 
 def _span(tracked: Tracked, found: list[jsonform.Found], hit: Hit) -> tuple[int, int]:
