@@ -10,6 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from robustjudge.errors import DataError
 from robustjudge.profile.longform import BadLabel, LabelRow, from_wide, read_labels
+from robustjudge.profile.table import address, anchors, collect
 
 
 def write(folder: Path, name: str, text: str) -> Path:
@@ -81,3 +82,62 @@ def test_any_text_is_a_row_or_a_named_fault(tmp_path_factory: pytest.TempPathFac
         assert got.item_id and "\x00" not in got.item_id
     else:
         assert got.column == "item_id" and not item.replace("\x1c", " ").strip()
+
+
+def test_a_file_and_its_rows_make_one_table(tmp_path: Path) -> None:
+    """Rows that differ only in their item are gathered while reading: nothing of them may be lost or doubled."""
+    lines = ["item_id,rater_id,rater_kind,label,stratum,inclusion_prob,seconds,session,position,score,repeat,status"]
+    for i in range(40):
+        for rater in ("h1", "h2"):
+            label = "" if i % 11 == 0 else "yes" if (i + len(rater)) % 3 else "no"
+            lines.append(f"i{i},{rater},human,{label},s{i % 2},0.5,{i}.5,one,{i},,,")
+        status = "refused" if i % 7 == 0 else ""
+        lines.append(f"i{i},judge:x,judge,{'' if status else 'yes'},s{i % 2},0.5,,,,0.{i:02d},,{status}")
+    lines += ["i1,h1,human,no,s1,0.5,3,one,40,,1,", "i2,third,adjudicated,no,s0,0.5,,,,,,"]
+    file = write(tmp_path, "labels.csv", "\n".join(lines) + "\n")
+    one, other = collect(file), collect(list(read_labels(file)))
+    assert set(one.items) == set(other.items) and len(one.items) == 40
+    for part in ("human", "repeats", "adjudicated", "verdicts", "status", "scores", "stratum", "probability", "seen"):
+        assert getattr(one, part) == getattr(other, part), part
+    assert one.types == other.types
+    assert {r: sorted(v) for r, v in one.sitting.items()} == {r: sorted(v) for r, v in other.sitting.items()}
+    assert address(one) == address(other) and anchors(one) == anchors(other)
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        (("a,h1,human,yes,s,0.5", "b,h1,human,yes,s,0.5", "a,h1,human,yes,s,0.5"), "a by h1 in lines 2 and 4"),
+        (("a,h1,human,yes,s,0.5", "b,h1,human,yes,s,0.5", "a,h1,human,no,s,0.5"), "a by h1 in lines 2 and 4"),
+        (("a,h3,adjudicated,yes,s,0.5", "a,h4,adjudicated,no,s,0.5"), "a by h4 in lines 2 and 3"),
+        (("a,h1,human,yes,s,0.5", "a,h2,human,yes,t,0.5"), "stratum of a is 's' and, in line 3, 't'"),
+        (("a,h1,human,yes,s,0.5", "a,h2,human,yes,s,0.2"), "inclusion_prob of a is 0.5 and, in line 3, 0.2"),
+        (("a,judge:x,judge,yes,s,0.5", "a,judge:y,judge,yes,s,0.5"), "one judge, but the file holds judge:x, judge:y"),
+    ],
+)
+def test_contradictions_are_named_with_their_lines(tmp_path: Path, rows: tuple[str, ...], words: str) -> None:
+    text = "\n".join(("item_id,rater_id,rater_kind,label,stratum,inclusion_prob", *rows)) + "\n"
+    file = write(tmp_path, "labels.csv", text)
+    for source in (file, list(read_labels(file))):
+        with pytest.raises(DataError, match=words):
+            collect(source)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abcde"), st.sampled_from(("h1", "h2", "j")), st.sampled_from(("yes", "no", ""))),
+        max_size=30,
+    )
+)
+def test_gathering_finds_every_double(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str]]
+) -> None:
+    lines = [f"{i},{'judge:j' if r == 'j' else r},{'judge' if r == 'j' else 'human'},{v}" for i, r, v in rows]
+    file = tmp_path_factory.mktemp("double") / "labels.csv"
+    file.write_text("\n".join(("item_id,rater_id,rater_kind,label", *lines)) + "\n")
+    if len({(i, r) for i, r, _ in rows}) < len(rows):
+        with pytest.raises(DataError, match="labelled twice"):
+            collect(file)
+    else:
+        assert collect(file).human == collect(list(read_labels(file))).human

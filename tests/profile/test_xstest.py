@@ -78,6 +78,7 @@ def test_a_small_sample_runs_the_whole_protocol(shared_data: Path, tmp_path: Pat
 
 
 @pytest.mark.campaign
+@pytest.mark.timeout(3000)
 @pytest.mark.model
 @pytest.mark.xdist_group("model")
 def test_a_hundred_items_end_in_the_documented_refusal(shared_data: Path, tmp_path: Path) -> None:

@@ -35,6 +35,9 @@ def calibrate(
     judge_name: Annotated[str, typer.Option(help="which judge of the configuration (default: its only one)")] = "",
     repeats: Annotated[int, typer.Option(min=1, help="times each item is judged; the first counts")] = 1,
     expect: Annotated[bool, typer.Option(help="ask label probabilities too, for score calibration")] = False,
+    constrained: Annotated[
+        bool, typer.Option(help="hold replies to the two labels by a grammar (local models)")
+    ] = False,
     tuned_on: Annotated[Path | None, typer.Option(help="file of item ids the judge prompt was tuned on")] = None,
     human_kappa: Annotated[float, typer.Option(help="floor on the lower bound of human agreement")] = 0.4,
     coverage: Annotated[float, typer.Option(help="floor on the share of readable verdicts")] = 0.95,
@@ -77,7 +80,7 @@ def calibrate(
 
         people: list[Any] = wide if wide is not None else list(read_labels(labels_file))
         options = Options(ledger=ledger, max_calls=max_calls)
-        source, study = judged(people, study, items, judge, config, judge_name, repeats, expect, options)
+        source, study = judged(people, study, items, judge, config, judge_name, repeats, (expect, constrained), options)
         done = protocol(source, study)
     else:
         done = protocol(wide if wide is not None else labels_file, study)
@@ -93,10 +96,12 @@ def judged(
     config: Path | None,
     name: str,
     repeats: int,
-    expect: bool,
+    ours: tuple[bool, bool],
     options: Any,
 ) -> tuple[list[Any], Any]:
-    """The rows of the file with those of a judge that we run on the labelled items, and the study that names it."""
+    """The rows of the file with those of a judge that we run on the labelled items, and the study that names it;
+    ``ours``: whether our own
+    grading prompt asks label probabilities too, and whether a grammar holds its replies."""
     from dataclasses import replace
 
     from robustjudge.datasets.registry import load
@@ -104,6 +109,7 @@ def judged(
     from robustjudge.profile import BadLabel
     from robustjudge.profile.grading import fingerprint, grader, judge_rows
 
+    expect, constrained = ours
     if not items:
         raise ConfigError("--items FILE is needed to run the judge: the texts of the labelled items, by their id")
     good = [r for r in rows if not isinstance(r, BadLabel)]
@@ -117,7 +123,10 @@ def judged(
     if config is not None:
         judge, name, options = configured(config, name, options)
     else:
-        judge, name = grader(model, study.rubric, study.labels, ordinal=study.ordinal, expect=expect), model
+        judge, name = (
+            grader(model, study.rubric, study.labels, ordinal=study.ordinal, expect=expect, constrained=constrained),
+            model,
+        )
     stopped = _stop_early(rows, study)
     if stopped is not None:
         return rows, study  # the protocol refuses before any judge call: none is paid for

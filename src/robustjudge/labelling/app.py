@@ -143,8 +143,9 @@ def key_of(item: Item) -> str:
 def agreement_of(store: Store) -> list[tuple[str, Any]]:
     """Agreement of the raters' independent labels, before any adjudication."""
     from robustjudge.profile import panel
+    from robustjudge.profile.table import collect
 
-    table = panel.collect(store.rows())
+    table = collect(store.rows())
     if panel.overlap(table) == 0:
         return []
     figures = panel.agreement(table, store.labels).section["agreement"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from scipy import special
 
 from robustjudge.errors import DataError
-from robustjudge.measures.base import LEVEL, codes
+from robustjudge.measures.base import LEVEL, Floats, Ints, codes, patterns
 from robustjudge.measures.bootstrap import cluster_bootstrap, totals
 from robustjudge.measures.intervals import wilson
 from robustjudge.measures.multiplicity import benjamini_yekutieli
@@ -65,32 +65,23 @@ def alt_test(
     Yekutieli over raters at ``q``; passes at a winning rate >= .5.  ``neg_rmse`` needs numeric labels.  With
     ``clusters`` (item -> cluster) the t-test runs on cluster means.  All d equal: decided by the sign, and said so.
     """
-    by_item: dict[str, dict[str, Hashable]] = {}
-    for rater, given in humans.items():
-        for item, label in given.items():
-            by_item.setdefault(item, {})[rater] = label
+    items = list(dict.fromkeys(i for given in humans.values() for i in given if i in judge))
+    columns = [list(map(given.get, items)) for given in humans.values()]
+    kinds, kind, _ = patterns([[judge[i] for i in items], *columns], len(items))
+    group = codes(None if clusters is None else [clusters.get(i, i) for i in items], len(items))
     found: list[tuple[str, int, float, float, bool]] = []
     skipped = []
-    parts: list[tuple[np.ndarray, list[str]]] = []
-    for rater, given in humans.items():
-        items = [i for i in given if i in judge and len(by_item[i]) >= 2]
-        if len(items) < min_items:
-            skipped.append((rater, len(items)))
+    parts: list[tuple[Floats, Ints]] = []
+    for h, rater in enumerate(humans):
+        outcome = np.asarray([_outcome(said, h, scoring) for said in kinds], dtype=np.float64).reshape(-1, 3)
+        rows = np.flatnonzero(outcome[kind, 0])
+        if rows.size < min_items:
+            skipped.append((rater, int(rows.size)))
             continue
-        wins = np.empty(len(items))
-        losses = np.empty(len(items))
-        memo: dict[tuple[Any, ...], tuple[bool, bool]] = {}  # few different cases, many items
-        for k, item in enumerate(items):
-            rest = tuple([v for r, v in by_item[item].items() if r != rater])
-            case = (judge[item], given[item], rest)
-            if case not in memo:
-                mine, yours = _score(case[0], rest, scoring), _score(case[1], rest, scoring)
-                memo[case] = (mine >= yours, yours >= mine)
-            wins[k], losses[k] = memo[case]
-        names = [clusters.get(i, i) for i in items] if clusters is not None else items
-        p, by_sign = _one_sided(losses - wins, names if clusters is not None else None, epsilon)
-        found.append((rater, len(items), float(wins.mean()), p, by_sign))
-        parts.append((wins, names))
+        wins, losses = outcome[kind[rows], 1], outcome[kind[rows], 2]
+        p, by_sign = _one_sided(losses - wins, None if clusters is None else group[rows], epsilon)
+        found.append((rater, int(rows.size), float(wins.mean()), p, by_sign))
+        parts.append((wins, group[rows]))
     if not found:
         nothing = Estimate.undefined(f"no rater with {min_items} items", low=0.0, high=1.0, method="alt-test")
         return AltTest(nothing, nothing, None, epsilon, (), tuple(skipped))
@@ -100,13 +91,23 @@ def alt_test(
     weights = np.concatenate([np.full(w.size, 1 / w.size) for w, _ in parts])
     advantage = cluster_bootstrap(
         np.concatenate([w for w, _ in parts]) * weights,
-        [i for _, names in parts for i in names],
+        np.concatenate([g for _, g in parts]),
         weights=weights,
         level=level,
     )
     return AltTest(
         wilson(won, len(raters), level), advantage, won / len(raters) >= 0.5, epsilon, raters, tuple(skipped)
     )
+
+
+def _outcome(said: Sequence[Hashable], h: int, scoring: Scoring) -> tuple[bool, bool, bool]:
+    """(does the item count for rater ``h``, is the judge at least as good, is the rater at least as good) where the
+    judge said ``said[0]`` and the raters the rest; None: not labelled."""
+    mine, rest = said[h + 1], [v for r, v in enumerate(said[1:]) if r != h and v is not None]
+    if mine is None or not rest:
+        return False, False, False
+    a, b = _score(said[0], rest, scoring), _score(mine, rest, scoring)
+    return True, a >= b, b >= a
 
 
 def _score(label: Hashable, rest: Sequence[Hashable], scoring: Scoring) -> float:
@@ -120,7 +121,7 @@ def _score(label: Hashable, rest: Sequence[Hashable], scoring: Scoring) -> float
     return -sqrt(sum((x - v) ** 2 for v in others) / len(others))
 
 
-def _one_sided(d: np.ndarray, names: Sequence[str] | None, epsilon: float) -> tuple[float, bool]:
+def _one_sided(d: Floats, names: Ints | None, epsilon: float) -> tuple[float, bool]:
     """(p of mean d < epsilon, decided by sign because all d are equal)."""
     if names is not None:
         group = codes(names, d.size)

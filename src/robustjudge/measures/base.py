@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Hashable, Sequence
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,8 @@ from robustjudge.nouns import Estimate
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
+
+H = TypeVar("H", bound=Hashable)
 
 LEVEL = 0.95
 """The confidence level used unless another is asked for."""
@@ -84,3 +86,10 @@ def codes(groups: Sequence[object] | NDArray[np.generic] | None, n: int, name: s
         seen: dict[object, int] = {}
         return np.asarray([seen.setdefault(g, len(seen)) for g in groups], dtype=np.int64)
     return np.asarray(np.unique(array, return_inverse=True)[1], dtype=np.int64)
+
+
+def patterns(columns: Sequence[Sequence[H]], n: int) -> tuple[list[tuple[H, ...]], Ints, list[int]]:
+    """The different rows of ``n`` rows given by their columns, which one each row is, and how often each occurs."""
+    place: dict[tuple[H, ...], int] = {}
+    kind = np.fromiter((place.setdefault(p, len(place)) for p in zip(*columns, strict=True)), np.int64, n)
+    return list(place), kind, np.bincount(kind, minlength=len(place)).tolist()

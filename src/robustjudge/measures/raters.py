@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from robustjudge.errors import DataError
-from robustjudge.measures.base import LEVEL, Floats, bounded, rows, same_length, z_of
+from robustjudge.measures.base import LEVEL, Floats, Ints, bounded, rows, same_length, z_of
 from robustjudge.measures.bootstrap import cluster_bootstrap
 from robustjudge.measures.intervals import wilson_bounds
 from robustjudge.nouns import Estimate
@@ -206,6 +206,16 @@ def _counts(counts: ArrayLike) -> Floats:
     return c
 
 
+def _pooled(c: Floats) -> tuple[Floats, Ints]:
+    """The different rows in order, and how often each occurs: as np.unique by rows, but by one number a row."""
+    base, k = int(c.max(initial=0)) + 1, c.shape[1]
+    if base**k >= 2**53 or np.any(c != np.floor(c)):
+        distinct, times = np.unique(c, axis=0, return_counts=True)
+        return distinct, times
+    _, first, times = np.unique(c @ float(base) ** np.arange(k - 1, -1, -1), return_index=True, return_counts=True)
+    return c[first], times
+
+
 def _pairs(c: Floats) -> tuple[Floats, Floats]:
     """Agreeing and possible ordered rater pairs of each item with two or more ratings."""
     c = c[c.sum(1) >= 2]
@@ -230,7 +240,7 @@ def _distance(metric: Metric, n: Floats, v: Floats) -> Floats:
 def _resampled(c: Floats, parts: Parts, name: str, level: float, seed: int) -> Estimate:
     """(po - pe)/(1 - pe) of all items, with bounds from resampling items; equal items are pooled first."""
     n = len(c)
-    distinct, times = np.unique(c, axis=0, return_counts=True)
+    distinct, times = _pooled(c)
     po, pe = (float(x) for x in parts(distinct, times.astype(np.float64)))
     if 1 - pe <= 1e-12:
         return Estimate.undefined("one_class", n=n, method=name)

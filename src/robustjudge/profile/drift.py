@@ -21,7 +21,7 @@ from robustjudge.measures.drift import (
     two_windows,
 )
 from robustjudge.nouns import Estimate
-from robustjudge.profile import panel
+from robustjudge.profile import panel, table
 from robustjudge.profile.longform import LabelRow
 
 ALPHA = 0.01
@@ -88,15 +88,15 @@ def drifted(
     to which this run is appended; with two or more runs it gives a one-sided CUSUM of rising errors.
     """
     positive, negative = labels
-    old, new = panel.collect(before), panel.collect(after)
-    same = not new.human or panel.anchors(old) == panel.anchors(new)
+    old, new = table.collect(before), table.collect(after)
+    same = not new.human or table.anchors(old) == table.anchors(new)
     same = same and set(old.verdicts) == set(new.verdicts)
     rates = two_windows(*live[1], *live[0]) if live is not None else None
     rate_moved = rates is not None and rates.fisher_p is not None and rates.fisher_p < ALPHA
     nothing = Estimate.undefined("not comparable", method="newcombe")
     if not same:
         return DriftReport(False, None, 0, nothing, rates, None, attribute(False, False, rate_moved), False)
-    truth, _, _ = panel.reference(old)
+    truth = panel.reference(old).of_item
     read = [i for i in truth if old.verdicts.get(i) is not None and new.verdicts.get(i) is not None]
     if not read:
         raise DataError("no anchor has a reference label and two readable verdicts")
@@ -106,7 +106,7 @@ def drifted(
     moved = _shifted(truth, old.verdicts, new.verdicts, read, labels) or (excess.low is not None and excess.low > 0)
     errors = sum(truth[i] != new.verdicts[i] for i in read)
     first = sum(truth[i] != old.verdicts[i] for i in read)
-    chart = _chart(history, panel.anchors(old), first, errors, len(read), run_length)
+    chart = _chart(history, table.anchors(old), first, errors, len(read), run_length)
     moved = moved or (chart is not None and chart.alarm is not None)
     told = attribute(True, moved, rate_moved, _detectable(found))
     return DriftReport(True, found, len(truth) - len(read), excess, rates, chart, told, moved)

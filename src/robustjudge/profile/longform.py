@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from hashlib import sha256
 from math import isfinite
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from robustjudge.door import safe
 from robustjudge.errors import DataError
@@ -48,8 +49,8 @@ class LabelRow:
     stratum: str = ""
     inclusion_prob: float | None = None
     cluster: str = ""
-    seconds: float | None = None
     session: str = ""
+    seconds: float | None = None
     position: int | None = None
     score: float | None = None
 
@@ -59,11 +60,10 @@ class LabelRow:
         return f"{self.item_id}\x1f{self.slate_id}" if self.slate_id else self.item_id
 
     @property
-    def key(self) -> tuple[str, ...]:
-        """What may occur only once in a file."""
-        if not (self.repeat or self.order or self.attack or self.defense or self.template):
-            return self.item, self.rater_id  # nearly every row: shorter is quicker
-        return self.item, self.rater_id, str(self.repeat), self.order, self.attack, self.defense, self.template
+    def series(self) -> tuple[str, ...]:
+        """Whose labels these are and under which circumstances: an item may occur once in a series."""
+        who = "adjudicated" if self.rater_kind == "adjudicated" else self.rater_id
+        return who, str(self.repeat), self.order, self.attack, self.defense, self.template
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +84,27 @@ def read_labels(path: Path) -> Iterator[LabelRow | BadLabel]:
 
     Raises :class:`DataError` for a file that is no long form at all (a required column missing).
     """
+    for found in read_parts(path):
+        yield whole(found) if isinstance(found, tuple) else found
+
+
+Tail: TypeAlias = tuple[Any, ...]
+"""The fields of a row from ``rater_id`` to ``session``: few people, few labels, so few different ones in a file."""
+Own: TypeAlias = tuple[float | None, int | None, float | None]
+"""Seconds, position and score of a row."""
+NOTHING: Own = (None, None, None)
+Part: TypeAlias = tuple[int, str, Tail, Own]
+"""A row as line, item_id, tail and own; equal tails are one object."""
+
+
+def whole(part: Part) -> LabelRow:
+    """The row that came in parts."""
+    line, item, tail, own = part
+    return LabelRow(line, item, *(*tail, *own))
+
+
+def read_parts(path: Path) -> Iterator[Part | LabelRow | BadLabel]:
+    """As :func:`read_labels`, but a CSV row whose tail was read before comes in parts, for those who sort many rows."""
     suffix = path.suffix.lower()
     if suffix == ".csv":
         yield from _csv(path)
@@ -120,13 +141,16 @@ def _need(path: Path, columns: list[str]) -> None:
         raise DataError(f"{path.name}: column(s) {', '.join(doubled)} occur twice")
 
 
-def _csv(path: Path) -> Iterator[LabelRow | BadLabel]:
+def _csv(path: Path) -> Iterator[Part | LabelRow | BadLabel]:
     with path.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as f:
         reader = csv.reader(f)
         header = next(reader, [])
         _need(path, header)
         name, width, at = path.name, len(header), header.index("item_id")
-        known: dict[tuple[str, ...], tuple[Any, ...]] = {}
+        own = [header.index(c) if c in header else None for c in _OWN]
+        others = itemgetter(*(k for k in range(width) if k != at and k not in own))
+        known: dict[tuple[str, ...], Tail] = {}
+        plain = all(k is None for k in own)
         start = reader.line_num + 1
         while True:
             try:
@@ -143,21 +167,27 @@ def _csv(path: Path) -> Iterator[LabelRow | BadLabel]:
             if len(cells) != width:
                 yield BadLabel(name, line, "-", f"{len(cells)} cells under {width} columns")
                 continue
-            item = cells.pop(at)
-            rest = tuple(cells)
-            tail = known.get(rest)
+            item, key = cells[at], others(cells)
+            tail = known.get(key)
             if tail is not None and item.isascii() and item.isprintable() and item and item == item.strip():
-                yield LabelRow(line, item, *tail)  # all but the item was read before: few raters, few labels
+                if plain:
+                    yield line, item, tail, NOTHING
+                    continue
+                try:
+                    yield line, item, tail, _own(cells, own)
+                except _Bad as fault:
+                    yield BadLabel(name, line, fault.column, fault.message)
                 continue
-            cells.insert(at, item)
             row = _row(name, line, dict(zip(header, cells)))
             if isinstance(row, LabelRow) and len(known) < _KNOWN:
-                known[rest] = tuple(getattr(row, f.name) for f in fields(LabelRow)[2:])
+                known[key] = tuple(getattr(row, f.name) for f in fields(LabelRow)[2:-3])
             yield row
 
 
 _KNOWN = 4096
 """Different rows (but for the item) that are remembered while reading."""
+_OWN = ("seconds", "position", "score")
+"""What is a row's own, beside its item: everything else is shared by many."""
 
 
 def _jsonl(path: Path) -> Iterator[tuple[int, Mapping[str, Any] | str]]:
@@ -198,66 +228,83 @@ def _given(value: Any) -> bool:
     return value is not None and (not isinstance(value, str) or bool(value.strip()))
 
 
-def _text(data: Mapping[str, Any], column: str) -> str:
-    value = data.get(column)
+def _text(value: Any, column: str) -> str:
+    if isinstance(value, str):
+        return safe(value).strip()
     if value is None:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, (int, float, str)):
-        return safe(str(value)).strip()
+    if isinstance(value, (int, float)):
+        return str(value)
     raise _Bad(column, f"expected text, got {type(value).__name__}")
 
 
-def _number(data: Mapping[str, Any], column: str) -> float | None:
-    text = _text(data, column)
-    if not text:
-        return None
+def _number(value: Any, column: str) -> float:
     try:
-        value = float(text)
+        number = float(value if isinstance(value, str) else _text(value, column))
     except ValueError:
-        raise _Bad(column, f"{text!r} is not a number") from None
-    if not isfinite(value):
-        raise _Bad(column, f"{text!r} is not a finite number")
-    return value
+        raise _Bad(column, f"{_text(value, column)!r} is not a number") from None
+    if not isfinite(number):
+        raise _Bad(column, f"{_text(value, column)!r} is not a finite number")
+    return number
 
 
-def _whole(data: Mapping[str, Any], column: str) -> int:
-    value = _number(data, column)
-    if value is None or value != int(value) or value < 0:
-        raise _Bad(column, f"{_text(data, column)!r} is not a count")
-    return int(value)
+def _count(value: Any, column: str) -> int:
+    number = _number(value, column)
+    if number != int(number) or number < 0:
+        raise _Bad(column, f"{_text(value, column)!r} is not a count")
+    return int(number)
 
 
-def _stage(data: Mapping[str, Any], column: str) -> str:
-    stage = _text(data, column)
+def _seconds(value: Any, column: str) -> float:
+    number = _number(value, column)
+    if number < 0:
+        raise _Bad(column, f"{_text(value, column)!r} is less than no time")
+    return number
+
+
+def _stage(value: Any, column: str) -> str:
+    stage = _text(value, column)
     if stage not in ("independent", "reconciled"):
         raise _Bad(column, f"{stage!r} is neither independent nor reconciled")
     return stage
 
 
-def _score(data: Mapping[str, Any], column: str) -> float:
-    value = _number(data, column)
-    if value is None or not 0 <= value <= 1:
-        raise _Bad(column, f"{_text(data, column)!r} is not in [0, 1]")
-    return value
+def _score(value: Any, column: str) -> float:
+    number = _number(value, column)
+    if not 0 <= number <= 1:
+        raise _Bad(column, f"{_text(value, column)!r} is not in [0, 1]")
+    return number
 
 
-def _probability(data: Mapping[str, Any], column: str) -> float:
-    value = _number(data, column)
-    if value is None or not 0 < value <= 1:
-        raise _Bad(column, f"{_text(data, column)!r} is not in (0, 1]")
-    return value
+def _probability(value: Any, column: str) -> float:
+    number = _number(value, column)
+    if not 0 < number <= 1:
+        raise _Bad(column, f"{_text(value, column)!r} is not in (0, 1]")
+    return number
 
 
-_READERS: dict[str, Callable[[Mapping[str, Any], str], Any]] = {
+_READERS: dict[str, Callable[[Any, str], Any]] = {
     **dict.fromkeys(("slate_id", "order", "attack", "defense", "template", "stratum", "cluster", "session"), _text),
-    **dict.fromkeys(("repeat", "position"), _whole),
+    **dict.fromkeys(("repeat", "position"), _count),
     "stage": _stage,
     "inclusion_prob": _probability,
-    "seconds": _number,
+    "seconds": _seconds,
     "score": _score,
 }
+
+
+def _own(cells: Sequence[str], at: Sequence[int | None]) -> Own:
+    i, j, k = at
+    s = cells[i] if i is not None else ""
+    p = cells[j] if j is not None else ""
+    c = cells[k] if k is not None else ""
+    return (
+        _seconds(s, "seconds") if s and not s.isspace() else None,
+        _count(p, "position") if p and not p.isspace() else None,
+        _score(c, "score") if c and not c.isspace() else None,
+    )
 
 
 def _label(data: Mapping[str, Any]) -> tuple[str | None, str]:
@@ -268,24 +315,24 @@ def _label(data: Mapping[str, Any]) -> tuple[str | None, str]:
         if not isfinite(value):
             raise _Bad("label", "not a finite number")
         return (str(int(value)) if value == int(value) else repr(float(value))), "number"
-    return _text(data, "label") or None, "text"
+    return _text(value, "label") or None, "text"
 
 
 def _row(file: str, line: int, data: Mapping[str, Any]) -> LabelRow | BadLabel:
     try:
-        item, rater, kind = _text(data, "item_id"), _text(data, "rater_id"), _text(data, "rater_kind")
+        item, rater, kind = (_text(data.get(c), c) for c in REQUIRED[:3])
         for column, value in (("item_id", item), ("rater_id", rater)):
             if not value:
                 raise _Bad(column, "is empty")
         if kind not in KINDS:
             raise _Bad("rater_kind", f"{kind!r} is none of {', '.join(KINDS)}")
-        status = _text(data, "status") or "ok"
+        status = _text(data.get("status"), "status") or "ok"
         if status not in STATUSES:
             raise _Bad("status", f"{status!r} is none of {', '.join(STATUSES)}")
         label, how = _label(data)
         if status != "ok":
             label = None
-        more = {c: read(data, c) for c in data if (read := _READERS.get(c)) and _given(data[c])}
+        more = {c: read(v, c) for c, v in data.items() if (read := _READERS.get(c)) and _given(v)}
         return LabelRow(line, item, rater, kind, label, how, status=status, **more)
     except _Bad as fault:
         return BadLabel(file, line, fault.column, fault.message)

@@ -18,8 +18,8 @@ from robustjudge.measures.designs import DESIGNS, CorrectedRate, Design, begg_gr
 from robustjudge.measures.ordinal import mean_bias
 from robustjudge.measures.transfer import transfer_test
 from robustjudge.nouns import Estimate
-from robustjudge.profile import build, checks, panel
-from robustjudge.profile.longform import BadLabel, LabelRow, file_sha256, read_labels
+from robustjudge.profile import build, checks, panel, table, versus
+from robustjudge.profile.longform import BadLabel, LabelRow, file_sha256
 from robustjudge.profile.package import Check, JudgeProfile, Outcome
 from robustjudge.profile.scores import score_calibration
 from robustjudge.spec import canonical
@@ -93,10 +93,9 @@ def calibrate(source: Path | Iterable[LabelRow | BadLabel], study: Study) -> Cal
     """Run steps 1 to 9 on a label file (or its rows).  Poor data end in a refusal or ``inconclusive`` with the reason;
     only a file that cannot be used at all raises :class:`DataError` (duplicates, no declared labels)."""
     _declared(study)
-    rows = read_labels(source) if isinstance(source, Path) else iter(source)
-    table = panel.collect(rows)
-    data = file_sha256(source) if isinstance(source, Path) else panel.address(table)
-    run = _Run(study, table, data)
+    found = table.collect(source)
+    data = file_sha256(source) if isinstance(source, Path) else table.address(found)
+    run = _Run(study, found, data)
     return run.go()
 
 
@@ -123,14 +122,14 @@ class _Refused(Exception):
 class _Run:
     """One pass of the protocol; each step adds to the profile or refuses."""
 
-    def __init__(self, study: Study, table: panel.Table, data: str) -> None:
-        self.study, self.table = study, table
+    def __init__(self, study: Study, given: table.Table, data: str) -> None:
+        self.study, self.table = study, given
         self.positive = study.positive or study.labels[0]
         self.checks: list[Check] = []
         self.corrected: CorrectedRate | None = None
         self.disagreements: tuple[panel.Disagreement, ...] = ()
         self.profile = JudgeProfile(
-            judge_id=study.judge_id or table.judge_id,
+            judge_id=study.judge_id or given.judge_id,
             judge_version=study.judge_version,
             fingerprint={**study.fingerprint, "rubric_sha256": digest(study.rubric)},
             rubric={
@@ -227,24 +226,24 @@ class _Run:
 
     def judge(self) -> None:
         t, s = self.table, self.study
-        reference, how, ties = panel.reference(t)
-        section = {**self.profile.humans, "adjudication": how, "ties": ties}
+        reference = panel.reference(t)
+        section = {**self.profile.humans, "adjudication": reference.how, "ties": reference.ties}
         self.profile = replace(self.profile, humans=section)
         if not t.verdicts:
             raise _Refused(6, "no judge rows: run the judge on the labelled items first")
         self.reference = reference
-        c, unread = panel.binary(t, reference, self.positive)
+        c, unread = versus.binary(t, reference, self.positive)
         self.confusion = c
         self.profile = replace(
             self.profile,
             confusion=self._matrix(c, unread),
-            per_rater=panel.per_rater(t, self.positive),
-            strata=panel.by_stratum(t, reference, self.positive),
-            alt_test=panel.alternative(t, s.alt_epsilon, "neg_rmse" if s.ordinal else "accuracy"),
-            under_attack=panel.under_attack(t, reference, self.positive),
+            per_rater=versus.per_rater(t, self.positive),
+            strata=versus.by_stratum(t, reference, self.positive),
+            alt_test=versus.alternative(t, s.alt_epsilon, "neg_rmse" if s.ordinal else "accuracy"),
+            under_attack=versus.under_attack(t, reference, self.positive),
             labels_needed=build.needed(c, s.policy.half_width),
             calibration_map=self._scores(),
-            anchors={"sha256": panel.anchors(t), "n": len(reference)},
+            anchors={"sha256": table.anchors(t), "n": len(reference.of_item)},
             **self._statistics(c),
         )
         self.checks.extend((checks.polarity(c), checks.better_than_chance(c)))
@@ -260,33 +259,34 @@ class _Run:
         section = build.confusion_section(c, unread, self.positive, negative)
         if len(labels) > 2:
             section["labels"] = list(labels)
-            section["matrix"] = panel.matrix(self.table, self.reference, labels)
+            section["matrix"] = versus.matrix(self.table, self.reference, labels)
         return section
 
     def _scores(self) -> dict[str, Any] | None:
-        scored = [i for i in self.reference if i in self.table.scores]
-        truth = [self.reference[i] == self.positive for i in scored]
+        label = self.reference.of_item
+        scored = [i for i in label if i in self.table.scores] if self.table.scores else []
+        truth = [label[i] == self.positive for i in scored]
         return score_calibration(scored, truth, [self.table.scores[i] for i in scored])
 
     def _statistics(self, c: Confusion) -> dict[str, Any]:
         out = build.binary_statistics(c)
         t, s = self.table, self.study
-        out |= panel.clustered(t, self.reference, self.positive)
+        out |= versus.clustered(t, self.reference, self.positive)
         if len(s.labels) > 2:
-            out |= panel.multiclass(t, self.reference, s.labels)
+            out |= versus.multiclass(t, self.reference, s.labels)
         if s.ordinal:
-            human, judge = panel.numbers(t, self.reference)
+            human, judge = versus.numbers(t, self.reference)
             width = float(s.labels[-1]) - float(s.labels[0])
             out["mean_bias"] = mean_bias(human, judge, width=abs(width))
-            out["qwk"] = panel.weighted(t, self.reference, s.labels)
+            out["qwk"] = versus.weighted(t, self.reference, s.labels)
         if self.design == "judge_chosen":
-            positives, everything = panel.judge_totals(t, self.positive)
+            positives, everything = versus.judge_totals(t, self.positive)
             w = begg_greenes(c, positives, everything - positives)
             out |= {"tpr": w.tpr, "fpr": w.fpr, "prevalence": w.prevalence, "kappa": w.kappa}
         elif self.design == "stratified":
-            w = stratified_rates(*panel.weighted_cells(t, self.reference, self.positive))
+            w = stratified_rates(*versus.weighted_cells(t, self.reference, self.positive))
             out |= {"tpr": w.tpr, "fpr": w.fpr, "prevalence": w.prevalence, "kappa": w.kappa}
-        positives, unlabelled = panel.unlabelled(t, self.reference, self.positive)
+        positives, unlabelled = versus.unlabelled(t, self.reference, self.positive)
         if unlabelled:
             self.corrected = correct_rate(self.design, c, positives, unlabelled)
             e = self.corrected.corrected
@@ -294,7 +294,7 @@ class _Run:
         return out
 
     def transfer(self) -> None:
-        strata = panel.stratum_confusions(self.table, self.reference, self.positive)
+        strata = versus.stratum_confusions(self.table, self.reference, self.positive)
         found = transfer_test(strata)
         tests = [
             {

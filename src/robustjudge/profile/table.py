@@ -1,0 +1,284 @@
+"""The label table of one calibration: who said what of which item, sorted by what it may be used for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from robustjudge.errors import DataError
+from robustjudge.measures.base import Ints, patterns
+from robustjudge.profile.longform import NOTHING, BadLabel, LabelRow, Own, Part, read_parts, whole
+from robustjudge.spec import canonical
+
+ABSENT = ""
+"""In a pattern, the verdict of an item that the judge was not asked about; an unread verdict is None."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """What was said of an item: a label of each rater (None: not labelled), the adjudication, and the verdict."""
+
+    said: tuple[str | None, ...]
+    adjudicated: str | None
+    verdict: str | None
+    stratum: str | None
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The people's labels that were given, in the order of the raters."""
+        return tuple(v for v in self.said if v is not None)
+
+    @property
+    def asked(self) -> bool:
+        """Whether the judge was asked about the item."""
+        return self.verdict != ABSENT
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The items by pattern: thousands of items have few patterns, and nearly every statistic needs only how many.
+
+    ``kind[k]`` is the place in ``kinds`` of item ``items[k]``, ``sizes`` the number of items of each kind.
+    """
+
+    raters: tuple[str, ...]
+    items: tuple[str, ...]
+    kinds: tuple[Pattern, ...]
+    kind: Ints
+    sizes: tuple[int, ...]
+
+    def counted(self) -> Iterable[tuple[Pattern, int]]:
+        """Each pattern with its number of items."""
+        return zip(self.kinds, self.sizes)
+
+
+@dataclass
+class Table:
+    """First independent human labels, adjudications and judge verdicts by item; the rest is kept for the checks."""
+
+    human: dict[str, dict[str, str]] = field(default_factory=dict)  # rater -> item -> label
+    repeats: dict[str, dict[str, list[str]]] = field(default_factory=dict)  # rater -> item -> later labels
+    adjudicated: dict[str, str] = field(default_factory=dict)
+    verdicts: dict[str, str | None] = field(default_factory=dict)
+    status: dict[str, str] = field(default_factory=dict)
+    scores: dict[str, float] = field(default_factory=dict)  # the judge's probability of the positive label
+    items: dict[str, None] = field(default_factory=dict)
+    stratum: dict[str, str] = field(default_factory=dict)
+    probability: dict[str, float] = field(default_factory=dict)
+    cluster: dict[str, str] = field(default_factory=dict)  # only where it is not the item itself
+    attacked: dict[str, dict[str, str | None]] = field(default_factory=dict)  # attack -> item -> verdict
+    sitting: dict[str, list[tuple[str, int, str, float | None]]] = field(default_factory=dict)
+    seen: dict[str, set[str]] = field(default_factory=dict)
+    types: Counter[str] = field(default_factory=Counter)
+    rejected: list[BadLabel] = field(default_factory=list)
+    judge_id: str = ""
+
+    @property
+    def raters(self) -> tuple[str, ...]:
+        return tuple(sorted(self.human))
+
+    @cached_property
+    def groups(self) -> Groups:
+        """The items by what was said of them; made once, when the table is complete."""
+        items = tuple(self.items)
+        names = self.raters
+        columns: list[Sequence[str | None]] = [
+            *(list(map(self.human[r].get, items)) for r in names),
+            list(map(self.adjudicated.get, items)),
+            [self.verdicts.get(i, ABSENT) for i in items],
+            list(map(self.stratum.get, items)),
+        ]
+        found, kind, sizes = patterns(columns, len(items))
+        k = len(names)
+        return Groups(names, items, tuple(Pattern(p[:k], p[k], p[k + 1], p[k + 2]) for p in found), kind, tuple(sizes))
+
+    def drop(self, items: Iterable[str]) -> None:
+        """Forget items (leaks) everywhere."""
+        self.__dict__.pop("groups", None)
+        for item in items:
+            self.items.pop(item, None)
+            for given in self.human.values():
+                given.pop(item, None)
+            for later in self.repeats.values():
+                later.pop(item, None)
+            for under in self.attacked.values():
+                under.pop(item, None)
+            for store in (
+                self.adjudicated,
+                self.verdicts,
+                self.status,
+                self.scores,
+                self.stratum,
+                self.probability,
+                self.cluster,
+            ):
+                store.pop(item, None)
+
+
+def collect(source: Path | Iterable[LabelRow | BadLabel]) -> Table:
+    """Sort rows into a table; duplicates are an error with their lines, before any computation."""
+    made = _Collector()
+    places = made.places
+    for found in read_parts(source) if isinstance(source, Path) else source:
+        if isinstance(found, tuple):
+            place = places.get(id(found[2]))
+            if place is None:
+                made.first(found)
+                continue
+            place.items.append(found[1])
+            place.at.append(found[0])
+            place.own.append(found[3])
+        elif isinstance(found, BadLabel):
+            made.table.rejected.append(found)
+        else:
+            made.row(found)
+    return made.done()
+
+
+Store: TypeAlias = tuple[dict[str, Any], Any]
+"""A dictionary by item, and what to put there."""
+
+
+@dataclass(slots=True)
+class _Place:
+    """The later rows with the tail of ``row``: their items, lines and own, kept until the file is read."""
+
+    row: LabelRow
+    items: list[str] = field(default_factory=list)
+    at: list[int] = field(default_factory=list)
+    own: list[Own] = field(default_factory=list)
+
+
+class _Collector:
+    """Fills a table.  Rows whose tail was seen before are only gathered, and go to their stores all at once."""
+
+    def __init__(self) -> None:
+        self.table = Table()
+        self.lines: dict[tuple[str, ...], dict[str, int]] = {}  # series -> item -> line
+        self.places: dict[int, _Place] = {}
+        self.doubled: list[str] = []
+        self.torn: list[str] = []
+        self.judges: set[str] = set()
+
+    def first(self, part: Part) -> None:
+        """The first row of a tail; the plain ones of the tail will be gathered."""
+        row = whole(part)
+        self.row(row)
+        if not (row.slate_id or row.attack or row.repeat or row.order or row.defense or row.template or row.cluster):
+            self.places[id(part[2])] = _Place(row)
+
+    def gathered(self, place: _Place) -> None:
+        """Put the gathered rows of one tail where they belong."""
+        t, lines = self.table, self.lines[place.row.series]
+        new = dict(zip(place.items, place.at))
+        if len(new) < len(place.items) or not lines.keys().isdisjoint(new):
+            for item, line in zip(place.items, place.at):
+                if lines.setdefault(item, line) != line:
+                    self.twice(item, place.row.rater_id, lines[item], line)
+        else:
+            lines.update(new)
+        t.items.update(dict.fromkeys(new))
+        for store, value in self.stores(place.row):
+            if store.keys().isdisjoint(new):
+                store.update(dict.fromkeys(new, value))
+                continue
+            for item, line in new.items():
+                if store.setdefault(item, value) != value:
+                    self.other(store, item, value, line)
+        if place.row.label is not None:
+            t.types[place.row.label_type] += len(new)
+        for item, own in zip(place.items, place.own):
+            if own is not NOTHING:
+                self.owned(place.row, item, own)
+
+    def row(self, row: LabelRow) -> None:
+        """A whole row."""
+        item, t = row.item, self.table
+        lines = self.lines.setdefault(row.series, {})
+        if lines.setdefault(item, row.line) != row.line:
+            self.twice(row.item_id, row.rater_id, lines[item], row.line)
+            return
+        if row.label is not None:
+            t.seen.setdefault(row.rater_id if row.rater_kind == "human" else row.rater_kind, set()).add(row.label)
+            t.types[row.label_type] += 1
+        t.items.setdefault(item)
+        for store, value in self.stores(row):
+            if store.setdefault(item, value) != value:
+                self.other(store, item, value, row.line)
+        self.owned(row, item, (row.seconds, row.position, row.score))
+
+    def stores(self, row: LabelRow) -> tuple[Store, ...]:
+        """What a row says of its item, beside what is its own."""
+        t, label = self.table, row.label
+        out: list[Store] = []
+        if row.stratum:
+            out.append((t.stratum, row.stratum))
+        if row.inclusion_prob is not None:
+            out.append((t.probability, row.inclusion_prob))
+        if row.cluster and row.cluster != row.item_id:
+            out.append((t.cluster, row.cluster))
+        if row.rater_kind == "judge":
+            self.judges.add(row.rater_id)
+            if row.attack:
+                out.append((t.attacked.setdefault(row.attack, {}), label))
+            elif row.repeat == 0:
+                status = row.status if label is not None or row.status != "ok" else "unparsed"
+                out += [(t.verdicts, label), (t.status, status)]
+        elif label is None:
+            pass
+        elif row.rater_kind == "adjudicated":
+            out.append((t.adjudicated, label))
+        elif row.stage == "independent" and row.repeat == 0:
+            out.append((t.human.setdefault(row.rater_id, {}), label))
+        return tuple(out)
+
+    def owned(self, row: LabelRow, item: str, own: Own) -> None:
+        """A row's place in the sitting, its repeats and its score."""
+        t, (seconds, position, score) = self.table, own
+        if row.rater_kind == "judge":
+            if score is not None and not row.attack and row.repeat == 0:
+                t.scores.setdefault(item, score)
+        elif row.rater_kind == "human" and row.label is not None and row.stage == "independent":
+            if row.repeat:
+                t.repeats.setdefault(row.rater_id, {}).setdefault(item, []).append(row.label)
+            if position is not None:
+                t.sitting.setdefault(row.rater_id, []).append((row.session, position, item, seconds))
+
+    def twice(self, item: str, rater: str, first: int, second: int) -> None:
+        self.doubled.append(f"{item} by {rater} in lines {first} and {second}")
+
+    def other(self, store: dict[str, Any], item: str, value: Any, line: int) -> None:
+        """Rows of one item contradict each other about the item itself; of several verdicts the first counts."""
+        t = self.table
+        for name, held in (("stratum", t.stratum), ("inclusion_prob", t.probability), ("cluster", t.cluster)):
+            if store is held:
+                self.torn.append(f"{name} of {item} is {held[item]!r} and, in line {line}, {value!r}")
+
+    def done(self) -> Table:
+        """The table, or the error that names what was found twice."""
+        for place in self.places.values():
+            self.gathered(place)
+        for what, found in (("labelled twice", self.doubled), ("items described in two ways", self.torn)):
+            if found:
+                more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+                raise DataError(f"{what}: {'; '.join(found[:5])}{more}")
+        if len(self.judges) > 1:
+            raise DataError(f"one profile describes one judge, but the file holds {', '.join(sorted(self.judges))}")
+        self.table.judge_id = next(iter(self.judges), "").removeprefix("judge:")
+        return self.table
+
+
+def address(t: Table) -> str:
+    """Content hash of the labels, for tables that came from no file."""
+    body = canonical({"human": t.human, "adjudicated": t.adjudicated, "verdicts": t.verdicts})
+    return sha256(body.encode()).hexdigest()
+
+
+def anchors(t: Table) -> str:
+    """Hash of what people said of which items: it names a frozen anchor set, whatever judge is held against it."""
+    return sha256(canonical({"human": t.human, "adjudicated": t.adjudicated}).encode()).hexdigest()
