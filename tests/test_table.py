@@ -122,3 +122,17 @@ def test_hidden_fields_and_hostile_ids_stay_text(tmp_path: Path) -> None:
     odd: Any = replace(cases(1)[0], id="'; DROP TABLE trials; --\ud83d", cluster="k", kind="open")
     (row,) = rows(go(planned([odd]), tmp_path, Talker()).path)
     assert row["case_id"] == "'; DROP TABLE trials; --\\ud83d" and row["cluster"] == "k"
+
+
+def test_the_run_of_an_older_version_is_resumed(tmp_path: Path) -> None:
+    plan = planned(cases(3))
+    run = go(plan, tmp_path, Talker())
+    db = sqlite3.connect(run.path / "run.sqlite")
+    db.execute("ALTER TABLE trials DROP COLUMN blocked_worth")
+    (one,) = db.execute("SELECT cell FROM trials LIMIT 1").fetchone()
+    db.execute("DELETE FROM trials WHERE cell = ?", (one,))
+    db.commit()
+    db.close()
+    again = go(plan, tmp_path, Talker(), resume=run.path)
+    assert len(rows(again.path)) == len({r["cell"] for r in rows(again.path)}) == 3
+    assert {r["blocked_worth"] for r in rows(again.path)} == {"", None}

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from robustjudge import door
+from robustjudge.engine.heal import is_damage
 from robustjudge.engine.writer import connect
 from robustjudge.errors import ConfigError, DataError, StorageError
 from robustjudge.nouns import Call, Case, Completion
@@ -110,6 +112,26 @@ DROP_MARKS = "DELETE FROM journal WHERE cell = ?"
 # --------------------------------------------------------------------------- writing
 
 
+def upgrade(path: Path) -> None:
+    """Give the table of an older version the columns that it lacks, so that its run can be resumed.
+
+    A damaged file is left as it is: damage is found, told and healed where the table is opened for writing.
+    """
+    if not path.is_file():
+        return
+    try:
+        with closing(connect(path, readonly=True)) as db:
+            held = {row[1] for row in db.execute("PRAGMA table_info(trials)")}
+        absent = [(name, kind) for name, kind in COLUMNS if held and name not in held]
+        if absent:
+            with closing(connect(path)) as db:
+                for name, kind in absent:
+                    db.execute(f'ALTER TABLE trials ADD COLUMN "{name}" {kind}')
+    except sqlite3.DatabaseError as fault:
+        if not is_damage(fault):
+            raise StorageError(f"{path}: cannot be opened for writing ({fault})") from None
+
+
 def _case_key(case: Case) -> str:
     fields = [case.id, case.task, case.response, case.kind, case.language, str(len(case.references)), *case.references]
     fields += [str(len(case.distractors)), *(w.text for w in case.distractors)]
@@ -200,11 +222,18 @@ def row_of(trial: Trial, key: str, trace: str, reader: str, store: str = "full")
                 "response": keep(cell.case.response),
                 "task": keep(cell.case.task),
                 "references": [keep(r) for r in cell.case.references],
-                **({"expected": cell.case.expected} if cell.case.expected is not None else {}),
+                **({"expected": due} if (due := _due(cell)) is not None else {}),
             }
         ),
     }
     return Row(_cells(values), tuple(texts.items()))
+
+
+def _due(cell: Cell) -> float | None:
+    """The score that a robust judge would give: what the attack says of its text, else what the case says."""
+    own = getattr(cell.attack, "expected", None)
+    stated = own(cell.case) if callable(own) else None
+    return cell.case.expected if stated is None else float(stated)
 
 
 def _cells(values: Mapping[str, Any]) -> tuple[Any, ...]:

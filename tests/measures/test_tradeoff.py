@@ -231,3 +231,16 @@ def test_the_order_of_rows_does_not_matter_and_the_dict_is_plain(tmp_path: Path)
     assert [d["defense"] for d in panel["defenses"]] == ["none", "d"]
     assert len(panel["envelope"]) == len(a["prevalences"]) == 21 and panel["envelope"][0]["defense"] == "none"
     assert set(panel["defenses"][1]["families"]) == {"direct"}
+
+
+@pytest.mark.parametrize(("worth", "bur"), [("", 0.5), ("reject", 0.5), ("floor", 0.9), ("abstain", 1.0)])
+def test_the_row_declares_what_its_blocked_verdict_is_worth(tmp_path: Path, worth: str, bur: float) -> None:
+    rows = []
+    for i in range(2):
+        bare = scored(f"c{i}", 2.0, 2.0, low=0.0)
+        blocked = {"clean_status": "blocked", "clean_score": None, "clean_unit": None, "blocked_worth": worth}
+        rows += [bare, {**bare, "defense": "d", **(blocked if i else {})}]
+    table = table_of(tmp_path, rows)
+    assert by_name(tradeoffs(table))["d"].bur.value == pytest.approx(bur)
+    assert tradeoff(table)["blocked_worth"] == (worth or "reject")
+    assert by_name(tradeoffs(table, worth="reject"))["d"].bur.value == 0.5

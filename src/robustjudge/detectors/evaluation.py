@@ -30,7 +30,8 @@ class Evaluation:
     """What a detector does: its frozen threshold, false-positive rates (benign, hard-benign and each of its kinds, by
     language and length bucket of the benign texts), and per attack family (``all``: every one) AUROC and detection rates.
 
-    ``unread`` counts texts of each group that the detector could not read; they count as flagged.
+    ``unread`` counts texts of each group that the detector could not read; they count as flagged.  ``other_language``
+    counts texts in a language that the threshold was not calibrated on.
     """
 
     detector: str
@@ -40,6 +41,7 @@ class Evaluation:
     false_positive_rate: dict[str, Estimate]
     families: dict[str, dict[str, Estimate]]
     unread: dict[str, int]
+    other_language: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for reports."""
@@ -58,6 +60,7 @@ class Evaluation:
             "false_positive_rate": {k: e.as_dict() for k, e in self.false_positive_rate.items()},
             "families": {f: {k: e.as_dict() for k, e in row.items()} for f, row in self.families.items()},
             "unread": self.unread,
+            "left_out_for_their_language": self.other_language,
         }
 
 
@@ -85,12 +88,18 @@ async def evaluate(
 async def measured(detector: Thresholded, texts: Texts, judge: Judge | None = None) -> Evaluation:
     """What ``detector`` does on ``texts``.  Its threshold must be a calibrated one: :class:`ConfigError`.
 
-    Texts in another language than the threshold's are left out.
+    Texts in another language than the threshold's are left out and counted; :class:`ConfigError` where none is left.
     """
     threshold = detector.tau
     if not isinstance(threshold, Threshold):
         raise ConfigError(f"{detector.name} is evaluated with a calibrated threshold; calibrate it first")
-    texts = spoken(texts, threshold.languages)
+    given, texts = texts, spoken(texts, threshold.languages)
+    if not texts.each():
+        other = sorted({s.language for s in given.each()})
+        raise ConfigError(
+            f"this threshold of {detector.name} was calibrated on {', '.join(threshold.languages)}, not on"
+            f" {', '.join(other) or 'anything: there is no text'}; calibrate one for the language"
+        )
     found = await suspicions(detector, texts.benign, judge)
     on_hard = {kind: await suspicions(detector, group, judge) for kind, group in texts.hard.items()}
     bad = {f: group for f, group in texts.attacked.items() if group}
@@ -120,6 +129,7 @@ async def measured(detector: Thresholded, texts: Texts, judge: Judge | None = No
             "hard_benign": every.count(None),
             **{family: scores.count(None) for family, scores in on_bad.items()},
         },
+        len(given.each()) - len(texts.each()),
     )
 
 

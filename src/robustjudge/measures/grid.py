@@ -44,6 +44,7 @@ COLUMNS = (
         "attacked_unit",
     ),
     *("clean_expected", "attacked_expected", "clean_outcomes", "retest_outcomes", "attacked_outcomes", "clean_slots"),
+    "blocked_worth",
     *("evaluator", "quality_clean", "quality_attacked", "queries", "writes", "losses", "gradients", "judge_calls"),
 )
 """The columns of the table that the figures need."""

@@ -16,7 +16,7 @@ from robustjudge.errors import NotComparable
 from robustjudge.measures import paper
 from robustjudge.measures.base import Floats, bounded
 from robustjudge.measures.bootstrap import DRAWS, cluster_bootstrap, paired_bootstrap
-from robustjudge.measures.matched import MODES, NONE, Benign, Trials, Worth, benign, trials
+from robustjudge.measures.matched import MODES, NONE, Benign, Trials, Worth, benign, trials, worths
 from robustjudge.measures.views import Settings, of
 from robustjudge.nouns import Estimate
 
@@ -77,9 +77,9 @@ def _plain(value: Any) -> Any:
     return [_plain(v) for v in value] if isinstance(value, (tuple, list)) else value
 
 
-def tradeoffs(table: Any, settings: Settings | None = None, worth: Worth = "reject") -> tuple[Tradeoff, ...]:
-    """Every defense of every (judge, protocol, K), the ``none`` row first; ``worth`` of a blocked honest text as in
-    :func:`~robustjudge.measures.matched.benign`.
+def tradeoffs(table: Any, settings: Settings | None = None, worth: Worth = "") -> tuple[Tradeoff, ...]:
+    """Every defense of every (judge, protocol, K), the ``none`` row first; ``worth`` of a blocked honest text
+    as the rows declare it, or one for all, as in :func:`~robustjudge.measures.matched.benign`.
 
     Raises :class:`NotComparable` where a defended judge has no no-defense rows at all.
     """
@@ -94,7 +94,7 @@ def tradeoffs(table: Any, settings: Settings | None = None, worth: Worth = "reje
     return tuple(out)
 
 
-def tradeoff(table: Any, settings: Settings | None = None, worth: Worth = "reject") -> dict[str, Any]:
+def tradeoff(table: Any, settings: Settings | None = None, worth: Worth = "") -> dict[str, Any]:
     """The plain structure that reports print: per panel the defenses, the risk curve's lower envelope, the Pareto front
     and the ranking at equal weighting."""
     rows = tradeoffs(table, settings, worth)
@@ -112,7 +112,8 @@ def tradeoff(table: Any, settings: Settings | None = None, worth: Worth = "rejec
                 "ranking": [_plain(x.__dict__) for x in ranked(here)],
             }
         )
-    return {"blocked_worth": worth, "prevalences": list(PREVALENCES), "modes": list(MODES), "panels": panels}
+    said = ", ".join(sorted(set(worths(table.where(table["clean_status"].equals("blocked")), worth)))) or "reject"
+    return {"blocked_worth": said, "prevalences": list(PREVALENCES), "modes": list(MODES), "panels": panels}
 
 
 def _panel(rows: Any, judge: str, protocol: str, k: int, settings: Settings, worth: Worth) -> list[Tradeoff]:

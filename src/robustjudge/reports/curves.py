@@ -1,4 +1,4 @@
-"""Budget curves from the table: only trials that queried the judge have one, and only their details are read."""
+"""Budget curves from the table: only trials that observed the judge have one, and only their details are read."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from robustjudge.table import Table
 Key = tuple[str, str, str, int, str]
 
 _SQL = (
-    "SELECT judge, defense, protocol, k, threat, attack, queries, clean_unit, scale_low, scale_high,"
-    " json_extract(detail, '$.curve') FROM trials WHERE queries > 0 AND attack_status IN ('ok', 'exhausted')"
+    "SELECT judge, defense, protocol, k, threat, attack, queries + losses, access, clean_unit, scale_low, scale_high,"
+    " json_extract(detail, '$.curve') FROM trials WHERE queries + losses > 0 AND attack_status IN ('ok', 'exhausted')"
 )
 
 
 def curves(table: Table, db: sqlite3.Connection, settings: Settings) -> dict[Key, dict[str, Any]]:
-    """For each panel, the curve of each attack that spent queries.  The goal is the declared rise (pointwise) or every
-    order won."""
-    if not np.nansum(table["queries"]):
+    """For each panel, the curve of each attack that spent queries or losses.  The goal is the declared rise (pointwise), or
+    every order won; for label probabilities a win that is likelier than not, on the mean of the orders."""
+    if not np.nansum(table["queries"]) and not np.nansum(table["losses"]):
         return {}
     reached: dict[Key, dict[str, list[int | None]]] = defaultdict(lambda: defaultdict(list))
     most: dict[tuple[Key, str], int] = defaultdict(int)
-    for judge, defense, protocol, k, threat, attack, queries, unit, low, high, curve in db.execute(_SQL):
-        goal = 1.0
+    for judge, defense, protocol, k, threat, attack, used, access, unit, low, high, curve in db.execute(_SQL):
+        goal = 1.0 if access in ("VERDICT", "SCORE") else 0.5
         if protocol in SCORED:
             if unit is None or low is None or high is None or high <= low:
                 continue
@@ -38,7 +38,7 @@ def curves(table: Table, db: sqlite3.Connection, settings: Settings) -> dict[Key
                 continue  # not attackable: the clean score is at the top already
         key = (judge, defense, protocol, int(k), threat)
         reached[key][attack].append(first_success(json.loads(curve), goal))
-        most[key, attack] = max(most[key, attack], int(queries))
+        most[key, attack] = max(most[key, attack], int(used))
     return {
         key: {name: budget_curve(found, most[key, name]).as_dict() for name, found in sorted(by.items())}
         for key, by in sorted(reached.items())

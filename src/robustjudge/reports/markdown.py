@@ -68,6 +68,7 @@ def document(r: dict[str, Any]) -> str:
         out += _panel(p)
     out += _worst(r)
     out += _shields(r["defenses"])
+    out += _detectors(r.get("detectors", []))
     out += ["## Remediation", ""]
     if r["remediation"]:
         told = [x["text"] if isinstance(x, dict) and "text" in x else str(x) for x in r["remediation"]]
@@ -103,6 +104,29 @@ def _shields(found: dict[str, Any]) -> list[str]:
         ]
         out += table(("defense", *names.values(), "pays from", "against none"), rows)
     return out
+
+
+def _detectors(found: list[dict[str, Any]]) -> list[str]:
+    """The frozen thresholds of the run, by hash."""
+    if not found:
+        return []
+    head = ("defense", "detector", "model", "alpha", "threshold", "benign texts", "hard-benign", "languages", "hash")
+    rows = [
+        [
+            code(d["defense"]),
+            code(d["detector"]),
+            code(d["model"] or "none"),
+            plain(d["alpha"]),
+            "never fires" if d["threshold"] is None else f"{d['threshold']:.6g}",
+            str(d["calibration_texts"]),
+            str(d["calibration_hard_benign_texts"]),
+            plain(", ".join(d["languages"])),
+            code(d["hash"]),
+        ]
+        for d in found
+    ]
+    warnings = [f"> {plain(d['defense'])}: {plain(w)}" for d in found for w in d["warnings"]]
+    return ["### Frozen thresholds", "", *table(head, rows), *warnings, *([""] if warnings else [])]
 
 
 def _cell(e: dict[str, Any] | None, name: str) -> str:

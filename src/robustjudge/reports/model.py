@@ -17,7 +17,7 @@ from robustjudge.nouns import STATUSES
 from robustjudge.reports import origin, words
 from robustjudge.reports.curves import curves
 from robustjudge.reports.panel import panel_dict
-from robustjudge.reports.shields import shields
+from robustjudge.reports.shields import detectors, shields
 from robustjudge.reports.texts import one_line
 from robustjudge.reports.worst import worst
 from robustjudge.table import Table, open_run
@@ -63,6 +63,7 @@ def build(path: Path, redact: bool = False, settings: Settings | None = None) ->
         "panels": found,
         "worst_cases": bad,
         "defenses": shields(table, settings),
+        "detectors": detectors(manifest),
         "remediation": list(manifest.get("remediation", [])),
         "definitions": {
             name: {"title": t, "meaning": m, "range": r, "better": b}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from robustjudge.defenses.threshold import Threshold
 from robustjudge.measures.tradeoff import tradeoff
 from robustjudge.measures.views import Settings
+from robustjudge.spec import load
 from robustjudge.table import Table
 
 COLUMNS = ("easr", "delta_asr", "bur", "bur_detection", "bdr", "break_even", "adaptive_minus_static")
@@ -24,6 +27,43 @@ def shields(table: Table, settings: Settings) -> dict[str, Any]:
             d["said"] = said[d["defense"]]
     found["panels"] = [p for p in found["panels"] if len(p["defenses"]) > 1]
     return found
+
+
+def detectors(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The calibrated thresholds that the run's defenses used, with the hash of each frozen artefact."""
+    out = []
+    for name, given in sorted(manifest.get("defenses", {}).items()):
+        for detector in _thresholded(given):
+            frozen: Threshold = load(detector["tau"])
+            low, high = frozen.spread()
+            out.append(
+                {
+                    "defense": name,
+                    "detector": frozen.detector,
+                    "model": frozen.model,
+                    "hash": frozen.hash,
+                    "alpha": frozen.alpha,
+                    "threshold": frozen.value,
+                    "languages": list(frozen.languages),
+                    "calibration_texts": frozen.n,
+                    "calibration_hard_benign_texts": frozen.hard_n,
+                    "expected_false_positive_rate_95": [low, high],
+                    "warnings": list(frozen.warnings()),
+                }
+            )
+    return out
+
+
+def _thresholded(spec: Any) -> Iterator[Mapping[str, Any]]:
+    """Every dumped defense with a calibrated threshold."""
+    if isinstance(spec, Mapping):
+        if isinstance(spec.get("tau"), Mapping):
+            yield spec
+        for value in spec.values():
+            yield from _thresholded(value)
+    elif isinstance(spec, list):
+        for part in spec:
+            yield from _thresholded(part)
 
 
 def plot(panel: dict[str, Any]) -> list[tuple[str, float, float, bool]]:

@@ -31,6 +31,8 @@ def lead(e: Evaluation, inputs: Mapping[str, Any]) -> list[str]:
         *t.warnings(),
     ]
     out += [f"{name.replace('_', ' ')}: {value}" for name, value in inputs.items() if value not in ("", 0, None)]
+    if e.other_language:
+        out.append(f"left out for their language: {e.other_language}")
     unread = {k: n for k, n in e.unread.items() if n}
     if unread:
         out.append("unread texts, counted as flagged: " + ", ".join(f"{k} {n}" for k, n in unread.items()))
