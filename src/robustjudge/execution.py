@@ -29,7 +29,19 @@ from robustjudge.judges import Guarded, models_of
 from robustjudge.nouns import Case, Completion
 from robustjudge.plan import Plan
 from robustjudge.spec import dump, load
-from robustjudge.table import DROP_MARKS, PUT_MARK, PUT_ROW, PUT_TEXT, SCHEMA, Row, Table, cell_key, error_row, row_of
+from robustjudge.table import (
+    DROP_MARKS,
+    PUT_MARK,
+    PUT_ROW,
+    PUT_TEXT,
+    SCHEMA,
+    Row,
+    Table,
+    cell_key,
+    error_row,
+    row_of,
+    upgrade,
+)
 from robustjudge.trial import Cell, fitting, trial
 
 T = TypeVar("T")
@@ -169,6 +181,7 @@ async def execute_async(plan: Plan, options: Options) -> Run:
         last.callback(writer.close)
         ledger = Ledger(writer, options.ledger, options.mode)
         last.callback(ledger.close)
+        upgrade(folder.table)
         writer.open("run", folder.table, SCHEMA)
         caps = Caps(options.max_calls, options.max_cost, prices.highest)
         outbox = Outbox(options.batch, writer) if options.batch else None
