@@ -16,7 +16,7 @@ from robustjudge.errors import DataError, StorageError
 from robustjudge.measures.grid import panels
 from robustjudge.nouns import Call, Completion, Usage
 from robustjudge.protocols import Pairwise, Pointwise
-from robustjudge.table import NAMES, Table, content, details, open_run
+from robustjudge.table import NAMES, Stored, Table, content, details, open_run
 from table_help import chosen, scored, table_of, write
 
 
@@ -136,3 +136,12 @@ def test_the_run_of_an_older_version_is_resumed(tmp_path: Path) -> None:
     again = go(plan, tmp_path, Talker(), resume=run.path)
     assert len(rows(again.path)) == len({r["cell"] for r in rows(again.path)}) == 3
     assert {r["blocked_worth"] for r in rows(again.path)} == {"", None}
+
+
+def test_a_text_is_written_once_and_again_after_its_file_was_damaged() -> None:
+    stored = Stored()
+    one, two = ("a" * 32, "one"), ("b" * 32, "two")
+    assert stored.fresh([one], 0) == [one]
+    assert stored.fresh([one, two], 0) == [two]
+    assert stored.fresh([one, two], 0) == []
+    assert stored.fresh([one, two], 1) == [one, two]

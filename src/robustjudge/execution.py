@@ -36,6 +36,7 @@ from robustjudge.table import (
     PUT_TEXT,
     SCHEMA,
     Row,
+    Stored,
     Table,
     cell_key,
     error_row,
@@ -214,6 +215,7 @@ async def execute_async(plan: Plan, options: Options) -> Run:
                 yield Job(key, lambda cell=cell: trial(cell), known.pop(key, None))  # type: ignore[misc]
 
         flying: dict[str, Cell] = {}
+        stored = Stored()
 
         def land(landed: Landed) -> None:
             cell, key = flying.pop(landed.job.key), landed.job.key
@@ -225,7 +227,7 @@ async def execute_async(plan: Plan, options: Options) -> Run:
                 row = _row(landed, cell, READER_VERSION, options.store)
                 if landed.result.attack_status == "error":
                     listener(Event("fault", key, detail="attack raised"))
-            for pair in row.texts:
+            for pair in stored.fresh(row.texts, writer.healed.get("run", 0)):
                 writer.put("run", PUT_TEXT, pair)
             writer.put("run", PUT_ROW, row.values)
             writer.put("run", DROP_MARKS, (key,))

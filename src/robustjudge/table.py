@@ -245,6 +245,26 @@ def _cells(values: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple([door.safe(v) if isinstance(v, str) else v for v in row])
 
 
+class Stored:
+    """Which texts a run file surely holds already: a case's own are shown by each of its rows, and writing them anew
+    costs more than the row."""
+
+    KEPT = 4096
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+        self._healed = 0
+
+    def fresh(self, texts: Sequence[tuple[str, str]], healed: int) -> list[tuple[str, str]]:
+        """The texts still to be written; ``healed`` counts how often the file was damaged, which forgets all."""
+        if healed != self._healed or len(self._known) > self.KEPT:
+            self._known.clear()
+            self._healed = healed
+        out = [pair for pair in texts if pair[0] not in self._known]
+        self._known.update([h for h, _ in out])
+        return out
+
+
 @lru_cache(maxsize=2048)
 def _hashed(text: str) -> tuple[str, str]:
     """The name under which a text is stored, and the text as it passed the door."""
