@@ -144,16 +144,29 @@ def pairing_gain(a: ArrayLike, b: ArrayLike) -> PairedPrecision | None:
 
 def miettinen_nurminen(x1: int, n1: int, x2: int, n2: int, level: float = LEVEL) -> Estimate:
     """x1/n1 - x2/n2 by inverting the score test with its n/(n-1) factor (Miettinen and Nurminen 1985)."""
+    return _inverted(x1, n1, x2, n2, level, "miettinen-nurminen", n2)
+
+
+def score_statsmodels(x1: int, n1: int, x2: int, n2: int, level: float = LEVEL) -> Estimate:
+    """What statsmodels 0.15.0 calls the score interval of a difference; to compare with figures made there, never shown.
+
+    Its cubic for the restricted estimates has x2 delta in the linear term, where Miettinen and Nurminen's has n2 delta,
+    so its restricted estimates are not the maximum-likelihood ones: :func:`miettinen_nurminen` is the interval to use.
+    """
+    return _inverted(x1, n1, x2, n2, level, "score, as statsmodels 0.15", x2)
+
+
+def _inverted(x1: int, n1: int, x2: int, n2: int, level: float, method: str, linear: int) -> Estimate:
     if n1 <= 0 or n2 <= 0:
-        return Estimate.undefined("empty_group", n=n1 + n2, low=-1.0, high=1.0, method="miettinen-nurminen")
+        return Estimate.undefined("empty_group", n=n1 + n2, low=-1.0, high=1.0, method=method)
     z2, value = z_of(level) ** 2, x1 / n1 - x2 / n2
 
     def excess(delta: float) -> float:
-        return _score(x1, n1, x2, n2, delta) - z2
+        return _score(x1, n1, x2, n2, delta, linear) - z2
 
     low = _root(excess, -1.0, value) if excess(-1 + 1e-9) > 0 else -1.0
     high = _root(excess, 1.0, value) if excess(1 - 1e-9) > 0 else 1.0
-    return bounded(value, low, high, n1 + n2, "miettinen-nurminen", span=(-1.0, 1.0))
+    return bounded(value, low, high, n1 + n2, method, span=(-1.0, 1.0))
 
 
 def _root(f: Callable[[float], float], far: float, near: float) -> float:
@@ -168,12 +181,13 @@ def _root(f: Callable[[float], float], far: float, near: float) -> float:
     return inside
 
 
-def _score(x1: int, n1: int, x2: int, n2: int, delta: float) -> float:
-    """Score statistic of p1 - p2 = delta with the restricted maximum-likelihood variance (closed-form cubic)."""
+def _score(x1: int, n1: int, x2: int, n2: int, delta: float, linear: int) -> float:
+    """Score statistic of p1 - p2 = delta with the restricted maximum-likelihood variance: a closed-form cubic with
+    ``linear`` delta (n2) in its linear term."""
     n, p1, p2 = n1 + n2, x1 / n1, x2 / n2
     l3 = n
     l2 = (n1 + 2 * n2) * delta - n - x1 - x2
-    l1 = (n2 * delta - n - 2 * x2) * delta + x1 + x2
+    l1 = (linear * delta - n - 2 * x2) * delta + x1 + x2
     l0 = x2 * delta * (1 - delta)
     q = (l2 / (3 * l3)) ** 3 - l1 * l2 / (6 * l3 * l3) + l0 / (2 * l3)
     root = max((l2 / (3 * l3)) ** 2 - l1 / (3 * l3), 0.0)

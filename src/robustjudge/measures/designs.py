@@ -13,7 +13,7 @@ from scipy import stats
 from robustjudge.errors import DataError
 from robustjudge.measures import posterior
 from robustjudge.measures.base import LEVEL, Floats, bounded, z_of
-from robustjudge.measures.confusion import Confusion
+from robustjudge.measures.confusion import Confusion, youden_j
 from robustjudge.measures.intervals import wilson, wilson_bounds
 from robustjudge.measures.rates import USELESS, post_stratified, ppi_mean, rogan_gladen
 from robustjudge.nouns import Estimate
@@ -78,8 +78,9 @@ def correct_rate(
         )
     rg = rogan_gladen(judge_positive, n, c.tp, c.positives, c.tn, c.negatives, level).estimate
     if design == "class_balanced":
-        if rg.value is None:
-            refusal = _words(rg.reason)
+        refusal = no_correction(c, level)
+        if refusal and rg.value is not None:
+            rg = Estimate.undefined(USELESS, n=rg.n, low=0.0, high=1.0, method=rg.method)
         return CorrectedRate(design, "rogan-gladen", rg, raw, labels, refusal=refusal, notes=(_only("labels-only"),))
     # the labelled items belong to the population: their judge labels are known as well
     all_positive, everything = judge_positive + c.tp + c.fp, n + c.n
@@ -93,6 +94,25 @@ def correct_rate(
     if _width(post) >= _width(labels):
         notes.append("the judge buys nothing here: the corrected interval is no narrower than labels alone")
     return CorrectedRate(design, "post-stratified", post, raw, labels, others, notes=tuple(notes))
+
+
+def no_correction(c: Confusion, level: float = LEVEL) -> str:
+    """Why a rate cannot be corrected by these error rates, in words; empty where it can.
+
+    The formula divides by J: where the interval of J holds 0, the labels do not show that the judge tells anything, and
+    no rate follows from its verdicts.  A judge at chance passes by luck in (1 - level)/2 of calibrations.
+    """
+    j = youden_j(c, level)
+    if j.value is None:
+        return _words(j.reason)
+    if j.low is not None and j.low > 0:
+        return ""
+    if j.value <= 0:
+        return _words(USELESS)
+    return (
+        f"the judge cannot be told from chance on the labelled items (J {j.value:.3f} [{j.low or 0:.3f}, {j.high or 0:.3f}]):"
+        " no rate can be corrected with it; label more items"
+    )
 
 
 def srs_check(c: Confusion, judge_positive: int, n: int) -> float:

@@ -14,9 +14,14 @@ from robustjudge.measures.base import Floats
 DRAWS = 20_000
 
 
-def beta_draws(x: float, n: float, *, seed: int = 0, draws: int = DRAWS) -> Floats:
+JEFFREYS = 0.5
+NEUTRAL = 1 / 3
+"""Beta(1/3, 1/3): the posterior median is x/n whatever x (Kerman 2011)."""
+
+
+def beta_draws(x: float, n: float, *, seed: int = 0, draws: int = DRAWS, prior: float = JEFFREYS) -> Floats:
     """Draws of a rate after ``x`` events in ``n``; give variables that are independent different seeds."""
-    return np.asarray(np.random.default_rng(seed).beta(x + 0.5, n - x + 0.5, size=draws), dtype=np.float64)
+    return np.asarray(np.random.default_rng(seed).beta(x + prior, n - x + prior, size=draws), dtype=np.float64)
 
 
 def dirichlet_draws(counts: ArrayLike, *, seed: int = 0, draws: int = DRAWS, prior: float = 0.5) -> Floats:

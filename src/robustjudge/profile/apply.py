@@ -12,8 +12,9 @@ from robustjudge.errors import DataError
 from robustjudge.measures.base import bounded
 from robustjudge.measures.bootstrap import cluster_bootstrap, design_effect, totals
 from robustjudge.measures.confusion import Confusion
+from robustjudge.measures.designs import no_correction
 from robustjudge.measures.intervals import mover
-from robustjudge.measures.rates import rogan_gladen
+from robustjudge.measures.rates import USELESS, rogan_gladen
 from robustjudge.nouns import Estimate
 from robustjudge.profile.compare import correct_with, matrix_of
 from robustjudge.profile.package import JudgeProfile
@@ -121,6 +122,8 @@ def _confusion_of(rates: Mapping[str, Any]) -> Confusion:
 
 
 def _by(c: Confusion, x: float, n: float) -> Estimate:
+    if no_correction(c):
+        return Estimate.undefined(USELESS, n=round(n), low=0.0, high=1.0, method="rogan-gladen")
     return rogan_gladen(x, n, c.tp, c.positives, c.tn, c.negatives).estimate
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from robustjudge.errors import DataError, NotComparable
 from robustjudge.measures.base import bounded
 from robustjudge.measures.confusion import Confusion, rates
+from robustjudge.measures.designs import no_correction
 from robustjudge.measures.drift import TwoWindows, two_windows
 from robustjudge.measures.intervals import mover
 from robustjudge.measures.rates import rogan_gladen
@@ -212,7 +213,8 @@ def _unfit(name: str, p: JudgeProfile) -> str:
         return f"the {name} profile rests on weighted labels: its four counts cannot correct, its label file can"
     if p.transfer.get("status") == "does_not_transfer":
         return f"the {name} profile does not transfer: {p.transfer.get('sentence', '')}"
-    return ""
+    c = matrix_of(p)
+    return f"the {name} profile may not correct: {why}" if c is not None and (why := no_correction(c)) else ""
 
 
 def _corrected(p: JudgeProfile, rate: tuple[int, int]) -> Estimate:
