@@ -419,6 +419,20 @@ def _journal(db: Any) -> dict[str, dict[str, str]]:
     return out
 
 
+def described(plan: Plan) -> dict[str, Any]:
+    """What a plan is made of, as the manifest keeps it; the cases are told by ``inputs``."""
+    return {
+        "judges": {name: dump(judge) for name, judge in plan.judges},
+        "defenses": {name: dump(d) for name, d in plan.defenses},
+        "protocols": [dump(p) for p in plan.protocols],
+        "attacks": [dump(a) for a in plan.attacks],
+        "threats": [dump(t) for t in plan.threats],
+        "seeds": list(plan.seeds),
+        "evaluators": dict(plan.evaluators),
+        "replicas": {"cleans": plan.cleans, "finals": plan.finals},
+    }
+
+
 def _write_manifest(
     folder: Folder,
     plan: Plan,
@@ -443,13 +457,7 @@ def _write_manifest(
         "started": old.get("started", started.isoformat(timespec="seconds")),
         "updated": datetime.now(UTC).isoformat(timespec="seconds"),
         "config": dict(options.config) or old.get("config", {}),
-        "judges": {name: dump(judge) for name, judge in plan.judges},
-        "defenses": {name: dump(d) for name, d in plan.defenses},
-        "protocols": [dump(p) for p in plan.protocols],
-        "attacks": [dump(a) for a in plan.attacks],
-        "threats": [dump(t) for t in plan.threats],
-        "seeds": list(plan.seeds),
-        "evaluators": dict(plan.evaluators),
+        **described(plan),
         "inputs": dict(options.inputs) or old.get("inputs", {}),
         "truth": dict(options.truth) or old.get("truth", {}),
         "ledger_mode": options.mode,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -51,6 +52,11 @@ def run(
     pilot: Annotated[Path | None, typer.Option(help="with --dry-run: a run whose searches tell what to expect")] = None,
     fail_fast: Annotated[bool, typer.Option(help="stop at the first error of our side")] = False,
     quick: Annotated[bool, typer.Option(help="attack settings for a small local model")] = False,
+    fleet: Annotated[Path | None, typer.Option(help="fleet file: run, decide and watch all its judges")] = None,
+    changed_only: Annotated[
+        bool,
+        typer.Option("--changed-only", help="leave out judges whose prompt, model, data and attack did not change"),
+    ] = False,
 ) -> None:
     """Plan and execute; the reports lie in the run folder at the end."""
     from robustjudge.config.build import plan_of, services_of, settings_of, with_limit
@@ -58,6 +64,16 @@ def run(
     from robustjudge.errors import ConfigError
     from robustjudge.execution import Options, execute
 
+    if fleet is not None:
+        if config or suite or judge or cases or attack or resume or dry_run or batch:
+            raise ConfigError("--fleet takes what is run from its file; leave the options that say it again out")
+        from robustjudge.cli.fleet import run_fleet
+
+        lasting = None if mode == "off" else ledger
+        options = Options(root=output, ledger=lasting, mode=mode, window=concurrency, store=store)  # type: ignore[arg-type]
+        raise typer.Exit(run_fleet(fleet, options, changed_only))
+    if changed_only and resume:
+        raise ConfigError("--resume goes on with a run as it was planned; --changed-only plans a new one")
     if not resume and not (suite and judge):
         config = found(config)
     if resume is not None and config is None:
@@ -99,18 +115,28 @@ def run(
         raise ConfigError("--mode is live, replay-only, record or off; --store is full or hashes")
     plan = plan_of(settings, base)
     inputs = taken_in(plan)
+    whole = {**settings.model_dump(mode="json"), "base": str(base.absolute())}
+    if changed_only:
+        from robustjudge.config.changes import changes
+
+        told = changes(plan, whole, inputs, output)
+        for name, change in told.items():
+            typer.echo(visible(f"{name}: {change.words}", 300), err=True)
+        plan = replace(plan, judges=tuple(j for j in plan.judges if told[j[0]].run is None or told[j[0]].parts))
+        if not plan.judges:
+            return
     if dry_run:
         from robustjudge.forecast import expected, forecast
         from robustjudge.forecast_text import pilot_words, words
 
-        told = forecast(plan, settings_of(settings))
-        typer.echo(words(told))
+        ahead = forecast(plan, settings_of(settings))
+        typer.echo(words(ahead))
         if pilot is not None:
             from robustjudge.engine.folder import Folder
             from robustjudge.table import Table
 
             typer.echo(pilot_words(expected(plan, Table.load(Folder.open(pilot).table))))
-        elif told.adaptive:
+        elif ahead.adaptive:
             typer.echo("what searches may be expected to use: run a few cases first, then --dry-run --pilot runs")
         return
     from robustjudge.cli.progress import Progress
@@ -135,7 +161,7 @@ def run(
                 retry_errors=retry_errors,
                 models=settings_of(settings),
                 services=services_of(settings, base),
-                config={**settings.model_dump(mode="json"), "base": str(base.absolute())},
+                config=whole,
                 inputs=inputs,
                 listener=progress,
             ),

@@ -10,6 +10,7 @@ from robustjudge.datasets.base import BadRow, Cases
 from robustjudge.errors import ConfigError
 from robustjudge.nouns import Case
 from robustjudge.spec import digest
+from robustjudge.table import case_key
 
 KEPT = 1000
 """Bad rows kept with their text; beyond that they are only counted."""
@@ -22,8 +23,9 @@ class Intake:
     """A plan's source over several named sets.
 
     Calling it reads every set from its start, in flat memory.  Ids must differ across sets.  The first reading that
-    comes to its end fills ``count`` (usable cases), ``bad`` (rows that cannot be used) and ``aside`` (weak responses
-    that failed verification, by reason); every bad row is told to ``on_bad`` once, however often the source is read.
+    comes to its end fills ``count`` (usable cases), ``hash`` (of their contents, in any order), ``bad`` (rows that cannot
+    be used) and ``aside`` (weak responses that failed verification, by reason); every bad row is told to ``on_bad`` once,
+    however often the source is read.
     """
 
     def __init__(self, sets: Sequence[tuple[str, Opener]], on_bad: Callable[[BadRow], None] | None = None) -> None:
@@ -33,6 +35,7 @@ class Intake:
         self.count: int | None = None
         self.bad: list[BadRow] = []
         self.aside: Counter[str] = Counter()
+        self.hash = ""
 
     @property
     def bad_rows(self) -> int:
@@ -40,6 +43,7 @@ class Intake:
         return len(self._told)
 
     def __call__(self) -> Iterator[Case]:
+        marks = 0
         seen: dict[int, int] = {}  # 8-byte marks of ids, kept only where two sets could clash
         aside: Counter[str] = Counter()
         count = 0
@@ -52,10 +56,12 @@ class Intake:
                         both = f"{self._sets[first][0]} and {name}"
                         raise ConfigError(f"case id {case.id!r} is in both {both}; ids must differ")
                 count += 1
+                if self.count is None:
+                    marks = (marks + int(case_key(case), 16)) % 2**128  # a sum: the order of the file decides nothing
                 yield case
             aside.update(a.reason for a in cases.aside)
         if self.count is None:
-            self.count, self.aside = count, aside
+            self.count, self.aside, self.hash = count, aside, f"{marks:032x}"
 
     def _tell(self, row: BadRow) -> None:
         mark = hash((row.file, row.line, row.field, row.message))
@@ -78,6 +84,7 @@ class Intake:
         """What the manifest keeps: counts, and the first bad rows with file and line."""
         return {
             "cases": self.count,
+            "cases_hash": self.hash,
             "rows_set_aside": self.bad_rows,
             "bad_rows": [str(b) for b in self.bad[:50]],
             "weak_set_aside": dict(sorted(self.aside.items())),

@@ -301,6 +301,17 @@ def _json(document: Any) -> str:
 
 def folder_of(e: Evidence) -> Path:
     """Where the gate's files of one judge lie when the run has several: ``judges/<hash>``, never a name as a path."""
-    path = e.path / "judges" / digest(e.judge, e.defense)[:16]
+    path = folder_name(e.path, e)
     path.mkdir(parents=True, exist_ok=True)
     return path
+
+
+def folder_name(run: Path, e: Evidence) -> Path:
+    """The place that :func:`folder_of` would make for the judge of ``e`` in any run folder."""
+    return run / "judges" / digest(e.judge, e.defense)[:16]
+
+
+def words_of(document: Mapping[str, Any]) -> str:
+    """The verdict of a report that was written earlier, as the gate printed it."""
+    gate = document.get("x_robustjudge", {}).get("gate", {})
+    return str(gate.get("words") or ("pass" if document["overall_robustness_pass"] else "no pass"))

@@ -51,7 +51,8 @@ class Decision:
     """What the gate says about one judge as defended, and everything it rests on.
 
     ``verdict`` is what blocks or lets pass; ``accepted`` says that waivers were needed for the pass.  ``reasons`` are
-    in order of weight.  ``notes`` are for the reader: what was printed, ignored or could not be known.
+    in order of weight.  ``notes`` are for the reader: what was printed, ignored or could not be known.  ``waiting`` holds
+    the ids of findings that no person has looked at yet.
     """
 
     judge: str
@@ -71,6 +72,7 @@ class Decision:
     rationale: Mapping[str, object] = field(default_factory=dict)
     baseline: Mapping[str, object] | None = None
     false_alarm: Mapping[str, object] = field(default_factory=dict)
+    waiting: frozenset[str] = frozenset()
 
     @property
     def exit_code(self) -> int:

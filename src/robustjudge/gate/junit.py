@@ -13,12 +13,13 @@ from robustjudge.gate.failures import Outcome
 
 
 def junit(e: Evidence, d: Decision) -> str:
-    """The document.  Failed trial: failure; transport: error; not attackable or not run: skipped; waived: passes."""
+    """The document.  Failed trial: failure; transport: error; not run, not attackable, awaiting review: skipped; waived:
+    passes.  A failure that awaits review stays a failure and says so: counts are those of the report contract."""
     texts = e.texts(r.rationale for o in d.outcomes if o.counts for r in o.trial.attacked[:1])
     groups: dict[str, list[Outcome]] = {}
     for o in d.outcomes:
         groups.setdefault(o.trial.category or "unknown", []).append(o)
-    suites = [_suite(name, group, e, texts) for name, group in sorted(groups.items())]
+    suites = [_suite(name, group, e, texts, d.waiting) for name, group in sorted(groups.items())]
     suites.append(_gate_suite(d, e.timestamp))
     body = "\n".join(_numbered(text, i) for i, text in enumerate(suites))
     return f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n{body}\n</testsuites>\n'
@@ -28,11 +29,11 @@ def _numbered(suite: str, i: int) -> str:
     return suite.replace("<testsuite ", f'<testsuite id="{i}" package="robustjudge" hostname="localhost" ', 1)
 
 
-def _suite(name: str, group: Sequence[Outcome], e: Evidence, texts: dict[str, str]) -> str:
+def _suite(name: str, group: Sequence[Outcome], e: Evidence, texts: dict[str, str], waiting: frozenset[str]) -> str:
     lines, accepted = [], []
     counts = [len(group), 0, 0, 0]
     for o in group:
-        kind, inside = _result(o, texts)
+        kind, inside = _result(o, texts, o.id in waiting)
         if kind:
             counts[{"failure": 1, "error": 2, "skipped": 3}[kind]] += 1
         t = o.trial
@@ -47,7 +48,7 @@ def _suite(name: str, group: Sequence[Outcome], e: Evidence, texts: dict[str, st
     return _wrapped(name, lines, counts, e.timestamp, accepted)
 
 
-def _result(o: Outcome, texts: dict[str, str]) -> tuple[str, str]:
+def _result(o: Outcome, texts: dict[str, str], waits: bool) -> tuple[str, str]:
     t = o.trial
     if not o.evaluated:
         why = f"{o.status}: {t.reason}" if t.reason else o.status
@@ -60,9 +61,12 @@ def _result(o: Outcome, texts: dict[str, str]) -> tuple[str, str]:
         told = (
             f"severity: {t.severity}\nrules: {', '.join(o.rules)}\nscore delta: {_number(o.score_delta)}"
             f" (threshold {o.threshold:g})\nconfirmed: {str(o.confirmed).lower()}\nfinding: {o.id}\n"
+            f"review: {'awaiting a person' if waits else 'none needed or done'}\n"
             f"evidence: {snippet(o.span)}\nrationale: {snippet(words)}"
         )
         return "failure", f"<failure message={_attr(_message(o))} type={_attr(t.severity)}>{_text(told)}</failure>"
+    if waits:
+        return "skipped", f"<skipped message={_attr(f'awaiting review: {_message(o)}; robustjudge review')}/>"
     if not o.attackable:
         return "skipped", '<skipped message="not attackable: the clean verdict already is at the attacker\'s goal"/>'
     return "", ""

@@ -49,13 +49,14 @@ def reviewed(e: Evidence, d: Decision, said: Mapping[str, str]) -> Decision:
     ``said`` maps content hashes to decisions.  A dismissal ends the wait and changes nothing else: it excuses no
     failure, which only a waiver with owner and expiry does.  No verdict but a pass is touched.
     """
-    hashes = {content_hash(e, o.trial) for o in queued(d)}
+    ids = {o.id: content_hash(e, o.trial) for o in queued(d)}
+    hashes = set(ids.values())
     if not hashes:
         return d
     waiting = [h for h in hashes if h not in said]
     stands = [h for h in hashes if said.get(h) in STANDS]
     told = f"review: {len(hashes)} findings for a person, {len(waiting)} not decided yet, {len(stands)} stand"
-    d = replace(d, notes=(*d.notes, told))
+    d = replace(d, notes=(*d.notes, told), waiting=frozenset(i for i, h in ids.items() if h not in said))
     if d.verdict != "pass":
         return d
     if stands:

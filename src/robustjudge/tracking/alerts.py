@@ -32,7 +32,7 @@ class Undelivered(Exception):
 
 @dataclass(frozen=True)
 class Alert:
-    """What is sent: ``failed`` or ``recovered``, for one judge and prompt."""
+    """What is sent: ``failed`` or ``recovered`` for one judge and prompt, or ``expiring`` for what it rests on."""
 
     event: str
     judge: str
@@ -61,8 +61,10 @@ class Alert:
     @property
     def text(self) -> str:
         """One plain line for chat."""
-        word = "passes again" if self.event == "recovered" else f"does not pass ({self.verdict})"
-        why = f": {tame(self.reasons[0])}" if self.reasons and self.event == "failed" else ""
+        again = "passes again" if self.verdict.startswith("pass") else self.verdict
+        words = {"recovered": again, "expiring": "rests on what is about to expire"}
+        word = words.get(self.event, f"does not pass ({self.verdict})")
+        why = f": {tame(self.reasons[0])}" if self.reasons and self.event != "recovered" else ""
         return f"judge {tame(self.judge)} {word}{why}"
 
 
@@ -74,7 +76,45 @@ def tame(text: str) -> str:
     return flat
 
 
+@dataclass(frozen=True)
+class Standing:
+    """How one judge stands after a gate: ``key`` names it over runs, ``prompt`` is the hash that a repetition is known by."""
+
+    key: str
+    judge: str
+    prompt: str
+    prompt_version: str
+    passed: bool
+    verdict: str
+    reasons: tuple[str, ...] = ()
+    failed: int = 0
+    total: int = 0
+    run: str = ""
+
+
+def standing(e: Evidence, d: Decision, key: str = "") -> Standing:
+    """The standing that a decision gives a judge."""
+    counted = [o for o in d.outcomes if o.evaluated]
+    return Standing(
+        key or f"{e.judge}/{e.defense}",
+        e.judge,
+        e.prompt_hash,
+        e.prompt_version,
+        d.passed,
+        d.words,
+        d.reasons,
+        sum(o.failed for o in counted),
+        len(counted),
+        e.path.name,
+    )
+
+
 def notify(pairs: Sequence[tuple[Evidence, Decision]], sends: Sequence[Send], state: Path = STATE) -> list[str]:
+    """:func:`tell` for the decisions of a gate."""
+    return tell([standing(e, d) for e, d in pairs], sends, state)
+
+
+def tell(standings: Sequence[Standing], sends: Sequence[Send], state: Path = STATE) -> list[str]:
     """Send what changed since the last call, judge by judge, and remember it; returns delivery failures as sentences.
 
     A judge is told once per prompt hash until its verdict changes; what could not be delivered anywhere is tried again
@@ -82,38 +122,56 @@ def notify(pairs: Sequence[tuple[Evidence, Decision]], sends: Sequence[Send], st
     """
     known = _read(state)
     faults: list[str] = []
-    for e, d in pairs:
-        key = f"{e.judge}/{e.defense}"
-        before = known.get(key, {})
-        now = {"prompt": e.prompt_hash, "passed": d.passed}
-        alert = _alert(e, d, before, now)
-        if alert is None:
-            known[key] = {**now, "since": before.get("since", _stamp())}
+    for s in standings:
+        before = known.get(s.key, {})
+        now = {"prompt": s.prompt, "passed": s.passed}
+        event = _event(s, before)
+        if not event:
+            known[s.key] = {**now, "since": before.get("since", _stamp())}
             continue
-        delivered = 0
-        for send in sends:
-            try:
-                send(alert.as_dict())
-                delivered += 1
-            except Undelivered as fault:
-                faults.append(f"alert for judge {tame(e.judge)} was not delivered: {fault}")
-        if delivered or not sends:
-            known[key] = {**now, "since": _stamp()}
+        alert = Alert(event, s.judge, s.prompt_version, s.verdict, s.reasons, s.failed, s.total, s.run)
+        told, missed = _deliver(alert, sends)
+        faults += missed
+        if told or not sends:
+            known[s.key] = {**now, "since": _stamp()}
+            _write(state, known)  # at once: a kill before the end must not tell it twice
     _write(state, known)
     return faults
 
 
-def _alert(e: Evidence, d: Decision, before: Mapping[str, Any], now: Mapping[str, Any]) -> Alert | None:
-    if d.passed:
-        event = "recovered" if before.get("passed") is False else ""
-    else:
-        told = before.get("passed") is False and before.get("prompt") == now["prompt"]
-        event = "" if told else "failed"
-    if not event:
-        return None
-    counted = [o for o in d.outcomes if o.evaluated]
-    failed = sum(o.failed for o in counted)
-    return Alert(event, e.judge, e.prompt_version, d.words, d.reasons, failed, len(counted), e.path.name)
+def remind(notices: Mapping[str, Alert], sends: Sequence[Send], state: Path = STATE) -> list[str]:
+    """Send each notice once, by its key; returns delivery failures as sentences."""
+    known = _read(state)
+    faults: list[str] = []
+    for key, notice in notices.items():
+        if key in known:
+            continue
+        told, missed = _deliver(notice, sends)
+        faults += missed
+        if told or not sends:
+            known[key] = {"since": _stamp()}
+            _write(state, known)
+    return faults
+
+
+def _deliver(alert: Alert, sends: Sequence[Send]) -> tuple[int, list[str]]:
+    """How many took the alert, and what the others said."""
+    delivered, faults = 0, []
+    for send in sends:
+        try:
+            send(alert.as_dict())
+            delivered += 1
+        except Undelivered as fault:
+            faults.append(f"alert for judge {tame(alert.judge)} was not delivered: {fault}")
+    return delivered, faults
+
+
+def _event(s: Standing, before: Mapping[str, Any]) -> str:
+    """What is news about a judge: ``failed``, ``recovered``, or nothing."""
+    if s.passed:
+        return "recovered" if before.get("passed") is False else ""
+    told = before.get("passed") is False and before.get("prompt") == s.prompt
+    return "" if told else "failed"
 
 
 def _stamp() -> str:
