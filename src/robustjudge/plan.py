@@ -87,6 +87,9 @@ class Plan:
                 if (case.cluster or case.id) in self.train:
                     continue
                 attack = fitted.get(fit_key(name, shield, protocol, attack), attack)
+            narrowed = getattr(attack, "narrowed", None)
+            if narrowed is not None:
+                attack = narrowed(case)
             threats = self.threats if attack.access > Access.NONE else self.threats[:1]
             for threat in threats:
                 for seed in self.seeds:

@@ -8,6 +8,8 @@ One object a line::
 ``id`` is the content hash (:func:`variant_id`), ``expected`` the score a robust judge would give (``null``: unknown).
 ``status`` is ``pending``, ``approved``, ``edited`` or ``rejected``; the last line of an id stands.  An edit appends the
 old id as ``edited`` with ``becomes`` (the new id) and the new text as ``approved``: nothing is sent that nobody has seen.
+Generated inputs say besides where they come from (``source``, ``model``, ``seed``, ``parent``: the hash of the response),
+which ``control`` goes with them, how their ``content`` was checked, and under which rule of ``review`` they wait.
 """
 
 from __future__ import annotations
@@ -34,7 +36,10 @@ def variant_id(case: str, text: str, category: str) -> str:
 
 @dataclass(frozen=True)
 class Variant:
-    """One generated input and where its review stands."""
+    """One generated input and where its review stands.
+
+    ``claimed`` is the score that a generator model said the text would get: kept, never believed.
+    """
 
     id: str
     case: str
@@ -48,6 +53,15 @@ class Variant:
     when: str = ""
     reason: str = ""
     becomes: str = ""
+    source: str = ""
+    model: str = ""
+    seed: int = 0
+    channel: str = ""
+    parent: str = ""
+    control: str = ""
+    content: str = ""
+    claimed: float | None = None
+    review: str = ""
 
     @classmethod
     def of(cls, case: str, text: str, category: str, **more: Any) -> Variant:
@@ -60,8 +74,15 @@ class Variant:
         said = replace(self, status=status, who=who, when=when, reason=reason)
         if status != "edited":
             return (said,)
-        new = Variant.of(
-            self.case, text, self.category, severity=self.severity, expected=self.expected, attack=self.attack
+        safe = door.safe(text)
+        new = replace(
+            self,
+            id=variant_id(self.case, safe, self.category),
+            text=safe,
+            channel="",
+            control="",
+            content="",
+            claimed=None,
         )
         if new.id == self.id:
             return (replace(said, status="approved"),)
@@ -98,12 +119,15 @@ def _variant(data: Any) -> Variant:
     odd = sorted(set(data) - known)
     if odd:
         raise ValueError(f"unknown key {odd[0]!r}; known: {', '.join(sorted(known))}")
-    for name in known - {"expected"}:
+    for name in known - {"expected", "claimed", "seed"}:
         if name in data and not isinstance(data[name], str):
             raise ValueError(f"{name} is a text")
-    number = data.get("expected")
-    if number is not None and (isinstance(number, bool) or not isinstance(number, (int, float))):
-        raise ValueError("expected is a number or null")
+    for name in ("expected", "claimed"):
+        number = data.get(name)
+        if number is not None and (isinstance(number, bool) or not isinstance(number, (int, float))):
+            raise ValueError(f"{name} is a number or null")
+    if isinstance(data.get("seed", 0), bool) or not isinstance(data.get("seed", 0), int):
+        raise ValueError("seed is a whole number")
     given: dict[str, Any] = {k: door.safe(x) if isinstance(x, str) else x for k, x in data.items()}
     v = Variant(**given)
     if v.status not in STATUSES:
@@ -144,5 +168,8 @@ def _whole(file: Any, end: int) -> int:
     return int(file.read(end).rfind(b"\n")) + 1
 
 
+_ALWAYS = ("id", "case", "text", "category", "severity", "expected", "status", "who", "when", "reason")
+
+
 def _line(v: Variant) -> dict[str, Any]:
-    return {k: x for k, x in asdict(v).items() if x != "" or k not in ("attack", "becomes")}
+    return {k: x for k, x in asdict(v).items() if k in _ALWAYS or x not in ("", None, 0)}

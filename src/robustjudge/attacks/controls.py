@@ -7,7 +7,7 @@ A control is made from its attack: ``Neutral(of=attack)``.  Where the trial alre
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import ClassVar
 
@@ -48,6 +48,16 @@ class Control(Plugin):
     @property
     def writes(self) -> bool:
         return self.of.writes
+
+    def applies(self, case: Case) -> bool:
+        """Whether its attack has a text for the case."""
+        mine = getattr(self.of, "applies", None)
+        return mine is None or bool(mine(case))
+
+    def narrowed(self, case: Case) -> Control:
+        """The control of what its attack is on this case alone."""
+        mine = getattr(self.of, "narrowed", None)
+        return self if mine is None else replace(self, of=mine(case))  # type: ignore[type-var]
 
     def made_from(self, case: Case, attacked: str) -> str:
         """The control text that matches ``attacked``."""

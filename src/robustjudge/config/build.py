@@ -22,6 +22,7 @@ from robustjudge.prompts.library import PROTOCOLS
 from robustjudge.prompts.template import Template
 from robustjudge.protocols import Appeal, BestOf, Pairwise, Pointwise, Protocol
 from robustjudge.quality.base import default_evaluator
+from robustjudge.redteam.batch import attacks_of as approved
 from robustjudge.regression import replays
 from robustjudge.threat import ThreatModel
 
@@ -152,16 +153,20 @@ def with_packs(names: Iterable[str], base: Path) -> list[str]:
 def attacks_of(names: Iterable[str], controls: Iterable[str], quick: bool, base: Path = Path()) -> tuple[Attack, ...]:
     """Attacks by name, alias, suite or category, with the controls that make their numbers mean something.
 
-    ``replay:FILE`` takes the texts of a regression file, ``artefact:FILE`` a universal attack that an earlier run fitted
-    (``runs/.../artefacts/*.json``), to be tried on another judge; ``payload:FILE`` a text attack of the user (TOML).
+    ``replay:FILE`` takes the texts of a regression file, ``variants:FILE`` the approved ones of a red-team review file (with
+    a neutral control each), ``artefact:FILE`` a universal attack that an earlier run fitted (``runs/.../artefacts/*.json``),
+    to be tried on another judge; ``payload:FILE`` a text attack of the user (TOML).
     """
     given = tuple(with_packs(names, base))
-    kept = [n for n in given if n.startswith(("replay:", "artefact:"))]
+    kept = [n for n in given if n.startswith(("replay:", "artefact:", "variants:"))]
     wanted = library.expand(tuple(n for n in given if n not in kept)) if len(kept) < len(given) else ()
     made = [library.attack(n, quick=quick) for n in wanted]
     for name in kept:
         kind, _, file = name.partition(":")
-        made += replays(base / file) if kind == "replay" else [fitted_at(base / file)]
+        if kind == "variants":
+            made += approved(base / file)
+        else:
+            made += replays(base / file) if kind == "replay" else [fitted_at(base / file)]
     extra = [library.attack(n, quick=quick) for n in library.expand(tuple(controls))]
     return (*extra, *(a for a in made if a.name not in {x.name for x in extra}))
 
@@ -170,6 +175,7 @@ def fitted_at(path: Path) -> Attack:
     """The fitted attack in an artefact of a run."""
     import json
 
+    from robustjudge.attacks import searches  # noqa: F401 (what an artefact names must be registered)
     from robustjudge.spec import load as built
 
     try:
