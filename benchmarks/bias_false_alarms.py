@@ -22,5 +22,5 @@ if __name__ == "__main__":
             for shift in (0.0, 0.2):
                 low_p, biased, held = simulate(kind, n, shift, runs, seed=n)
                 worst = min(worst, held)
-                print(f"{kind:<10} {n:3d}  {shift:6.2f}  {low_p:7.4f}  {biased:24.4f}  {held:.4f}")
+                print(f"{kind:<10} {n:3d}  {shift:6.2f}  {low_p:7.4f}  {biased:24.4f}  {held:.4f}", flush=True)
     sys.exit(0 if worst >= 0.93 else 1)

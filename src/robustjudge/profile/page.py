@@ -32,6 +32,7 @@ def page(profile: JudgeProfile) -> str:
         p=_Dotted(body),
         address=body["sha256"],
         said="Every step of the protocol passed." if profile.outcome == "certified" else "",
+        meaning=_MEANING[profile.outcome],
         people=_rows(body["humans"].get("agreement", {})),
         main=[(label, _Dotted(body[k])) for k, label in _NAMES.items() if body[k]["method"] != "none"],
         rates=_rows(body["rates"]),
@@ -77,7 +78,26 @@ _TITLES = {
     "tpr": "True positive rate",
     "fpr": "False positive rate",
     "mcc": "Matthews correlation",
-    "leniency": "Leniency: judge positive less human positive",
+    "leniency": "Leniency: share the judge passes less share people pass",
+    "bias_index": "Bias index: share people pass less share the judge passes",
+    "accuracy": "Verdicts that agree with the reference",
+    "dor": "Diagnostic odds ratio (LR+/LR-)",
+    "f1": "F1",
+    "kappa_max": "Highest kappa that these shares allow",
+    "lr_plus": "Likelihood ratio of a positive verdict (TPR/FPR)",
+    "lr_minus": "Likelihood ratio of a negative verdict (FNR/TNR)",
+    "nnd": "Number needed to diagnose (1/J)",
+    "prevalence_index": "Prevalence index: both positive less both negative",
+    "raw_agreement": "Raw agreement with the reference",
+    "corrected_rate": "Corrected rate of the unlabelled items",
+    "judge_rate_unlabelled": "Judge's own rate on the unlabelled items",
+}
+_MEANING = {
+    "certified": "Rates that this judge produces on this population may be read, and corrected, with the figures below.",
+    "refused": "No rate of this judge may be read or corrected with this package: the figures below say why, and serve to"
+    " find out what is wrong.",
+    "inconclusive": "The labels do not settle whether this judge is good enough: the figures below hold, their intervals"
+    " are too wide to decide on.",
 }
 
 
