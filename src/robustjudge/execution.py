@@ -28,6 +28,7 @@ from robustjudge.errors import ConfigError, Incomplete, Inconclusive, PlanError,
 from robustjudge.judges import Guarded, models_of
 from robustjudge.nouns import Case, Completion
 from robustjudge.plan import Plan
+from robustjudge.searched import keep
 from robustjudge.spec import dump, load
 from robustjudge.table import (
     DROP_MARKS,
@@ -248,6 +249,7 @@ async def execute_async(plan: Plan, options: Options) -> Run:
             if outbox is not None:
                 outbox.close()
             writer.flush()
+            keep(plan, folder)
             _write_manifest(folder, plan, options, started, tally, state, backend)
     if outbox is not None and outbox.count:
         raise Incomplete(

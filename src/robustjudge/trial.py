@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from math import exp, inf
 from typing import Any
 
 from robustjudge import door
@@ -26,7 +27,7 @@ from robustjudge.asks import (
 )
 from robustjudge.attacks.base import Attack, Exhausted, NoCandidate
 from robustjudge.errors import Incomplete, PlanError
-from robustjudge.judges import Judge, passed
+from robustjudge.judges import Judge, models_of, passed
 from robustjudge.nouns import (
     Access,
     AttackStatus,
@@ -86,8 +87,8 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What the attack used: candidates on the victim (``queries``), texts written, losses, gradients; the best
-    worth after each query, for budget curves."""
+    """What the attack used: candidates on the victim (``queries``), texts written, losses, gradients; for budget curves
+    the best worth after so many candidates and losses, for label probabilities their chance of a win."""
 
     queries: int = 0
     writes: int = 0
@@ -192,6 +193,12 @@ class Meter:
             self.best[:] = [(worth, text)]
         self.curve.append((self.spent["queries"], self.best[0][0]))
 
+    def saw(self, margins: Sequence[float]) -> None:
+        """Remember the best chance of a win that label probabilities showed, once per ask that raised it."""
+        best = max((1 / (1 + exp(-max(min(m, 700.0), -700.0))) for m in margins), default=0.0)
+        if margins and (not self.curve or best > self.curve[-1][1]):
+            self.curve.append((self.spent["queries"] + self.spent["losses"], best))
+
 
 _NEEDS: dict[type[Ask[Any]], Access] = {
     Score: Access.VERDICT,
@@ -259,10 +266,16 @@ class Oracle:
                 return replies
             case Odds(objective, candidates):
                 fit = candidates[: self.meter.fit("queries", len(candidates))]
-                return await margins(self.bind(objective, self.draws()), fit)
+                told = await margins(self.bind(objective, self.draws()), fit)
+                if objective.case is None:
+                    self.meter.saw([f.worth for f in told if f.status == "ok"])
+                return told
             case Losses(objective, suffixes):
                 fitting = suffixes[: self.meter.fit("losses", len(suffixes))]
-                return await losses(self.bind(objective, self.draws()), fitting)
+                values = await losses(self.bind(objective, self.draws()), fitting)
+                if objective.case is None:
+                    self.meter.saw([-v for v in values if v < inf])
+                return values
             case Swaps(objective, suffix, k):
                 self.meter.fit("gradients", 1)
                 return await swaps(self.bind(objective, self.draws()), suffix, k)
@@ -360,11 +373,20 @@ def _spent(meter: Meter) -> bool:
     return any(left == 0 for kind, left in meter.left.items() if meter.spent[kind])
 
 
+def surrogate(cell: Cell) -> str:
+    """The models that answered the attack: the provenance of what it found."""
+    return ", ".join(models_of(cell.threat.oracle(cell.judge)))
+
+
 async def fitting(cell: Cell, cases: Sequence[Case]) -> tuple[Attack, Spent]:
     """Fit a universal attack on training cases under the cell's threat model and budget."""
     meter = Meter(cell.threat.budget)
     fit: Any = cell.attack.fit  # type: ignore[attr-defined]
     fitted: Attack = await handled(fit(tuple(c.sealed() for c in cases)), Oracle(cell, meter))
+    origin = getattr(fitted, "provenance", None)
+    if origin is not None and not origin.surrogate:
+        found: Any = fitted
+        fitted = replace(found, provenance=replace(origin, surrogate=surrogate(cell)))
     s = meter.spent
     return fitted, Spent(s["queries"], s["writes"], s["losses"], s["gradients"], tuple(meter.curve))
 

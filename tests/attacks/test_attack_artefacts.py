@@ -42,6 +42,23 @@ def test_a_fitted_attack_is_plain_json_with_its_provenance(attack) -> None:
     assert written["provenance"]["cases"] == ["t0", "t1"] and written["provenance"]["queries"] > 0
 
 
+@pytest.mark.parametrize("attack", [Cheating.quick(), Greedy.quick()], ids=lambda a: a.name)
+def test_a_fitted_universal_attack_needs_neither_access_nor_cases_nor_budget(attack) -> None:
+    assert attack.universal and attack.access == Access.ODDS and attack.ceiling().queries > 0
+    fitted = run(attack.fit(CASES[:2]), longer)
+    assert not fitted.universal and fitted.access == Access.NONE and fitted.ceiling().queries == 0
+
+
+def test_an_artefact_is_loaded_by_a_process_that_knows_no_attack_yet(tmp_path) -> None:
+    file = tmp_path / "O7.json"
+    file.write_text(json.dumps({"attack": spec.dump(run(Greedy.quick().fit(CASES[:2]), longer))}))
+    code = (
+        f"from robustjudge.config.build import attacks_of; print(attacks_of(['artefact:{file}'], [], True)[0].phrase)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip()
+
+
 def test_unknown_worth_is_floored_in_the_record() -> None:
     assert Provenance(trace=(-inf, 1.0)).trace == (FLOOR, 1.0)
 

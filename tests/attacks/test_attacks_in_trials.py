@@ -116,6 +116,22 @@ def test_a_budget_cut_is_exhausted_with_the_best_so_far() -> None:
     assert t.attack_status == "exhausted" and t.spent.queries == 9 and (t.text or "").startswith(CASE.response)
 
 
+@pytest.mark.parametrize("name", ["E1", "E2", "E3", "O5", "O6"])
+def test_searches_by_label_probability_leave_a_curve_of_the_best_chance_so_far(name: str) -> None:
+    t = tried(name, Additive(), Pointwise())
+    used, best = zip(*t.spent.curve, strict=True)
+    assert list(used) == sorted(set(used)) and list(best) == sorted(set(best))
+    assert used[-1] <= t.spent.queries + t.spent.losses
+    low, high = t.attacked[0].verdict.range or (1, 10)
+    assert best[-1] == pytest.approx(Additive().total(t.text or ""), abs=1e-6) and 0 < (high - low) * best[-1] <= 9
+
+
+def test_a_fitted_attack_says_whose_answers_made_it() -> None:
+    made: Any = attack("O7", target_of(JUDGE, Pointwise()), quick=True)
+    fitted, spent = run(fitting(Cell(CASE, made, JUDGE, Pointwise()), TRAIN), answering(Additive()))
+    assert fitted.provenance.surrogate == "scripted/any" and spent.queries == fitted.provenance.queries  # type: ignore[attr-defined]
+
+
 # ------------------------------------------------------------------ heuristics on judges with known outcomes
 
 WORDS = ("highest", "top", "best", "sentence", "stronger", "note")

@@ -11,7 +11,7 @@ from robustjudge.asks import Losses, Odds, Sample, Spell, Surprise, Swaps
 from robustjudge.attacks.autodan import SYNONYMS, AutoDAN
 from robustjudge.attacks.base import Exhausted, NoCandidate, Plugin, Target, stem
 from robustjudge.attacks.beast import Beast
-from robustjudge.attacks.gcg import GCG, merged, neighbours
+from robustjudge.attacks.gcg import GCG, merged, neighbours, sizes
 from robustjudge.attacks.judge_deceiver import JudgeDeceiver, ranked
 from robustjudge.attacks.search import Best
 from robustjudge.nouns import Budget, Case, Feedback, Surprisal
@@ -103,7 +103,7 @@ def test_gcg_closed_form_at_reference_and_counted_scaled_down() -> None:
     assert (world.n["loss"], world.n["gradient"]) == (25_600, 50)
     world = Fast(None)
     run(GCG.reference(steps=20, merge=7)(CASE), world)
-    assert world.n["loss"] == 20 * 512
+    assert 20 * (512 - 3) <= world.n["loss"] <= 20 * 512  # a merged swap that was tried before is not asked again
 
 
 def test_judge_deceiver_closed_form_at_reference_and_counted_scaled_down() -> None:
@@ -174,6 +174,7 @@ def test_gcg_with_merging_fixes_several_positions_per_step() -> None:
     secret, start = (1, 2, 3, 4, 5, 6), (0,) * 6
     track = run(GCG(6, 1, 32, 8, merge=6, init=start).search(CASE), Tokens(hamming(secret)))
     assert track.trace == [0.0]
+    assert [sizes(n) for n in (0, 2, 6, 7, 8)] == [(), (2,), (2, 4, 6), (2, 4, 7), (2, 4, 8)]
     assert merged(start, ((1, 0, 0), (0, 2, 0), (9, 0, 0)), (1.0, 2.0, 3.0), 2)[:2] == (1, 2)
 
 

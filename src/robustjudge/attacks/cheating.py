@@ -40,12 +40,20 @@ class Cheating(Plugin):
     seed: int = 0
     target: Target = Target()
 
-    access: ClassVar[Access] = Access.ODDS
-    universal: ClassVar[bool] = True
     name: ClassVar[str] = "O4"
     family: ClassVar[str] = "optimisation"
     severity: ClassVar[Severity] = "critical"
     channel: ClassVar[Channel] = "replace"
+
+    @property
+    def access(self) -> Access:
+        """What fitting needs; a fitted one needs none."""
+        return Access.ODDS if self.universal else Access.NONE
+
+    @property
+    def universal(self) -> bool:
+        """Whether it must still be fitted."""
+        return self.provenance is None
 
     @classmethod
     def reference(cls, **changes: object) -> Cheating:
@@ -62,6 +70,8 @@ class Cheating(Plugin):
         return min(2 + step // self.grow, self.contexts) if self.grow else self.contexts
 
     def ceiling(self) -> Budget:
+        if not self.universal:
+            return Budget(0, 0, 0, 0)
         searched = sum(self.size(i) for i in range(self.steps))
         return Budget(searched + (0 if self.grow else self.contexts), 0, 0, 0)
 

@@ -81,6 +81,11 @@ def merged(suffix: Ids, batch: Sequence[Ids], losses: Sequence[float], n: int) -
     return tuple(out)
 
 
+def sizes(merge: int) -> tuple[int, ...]:
+    """How many of the best swaps are made at once: 2, 4, 8, ... and ``merge`` itself; none for 0."""
+    return tuple(sorted({2**i for i in range(1, merge.bit_length()) if 2**i < merge} | {merge})) if merge > 0 else ()
+
+
 async def descend(
     start: Ids,
     steps: int,
@@ -92,21 +97,26 @@ async def descend(
     merge: int = 0,
 ) -> None:
     """``steps`` rounds of one gradient and ``width`` losses.  The incumbent moves to the best of each round, as
-    published; ``track`` keeps the best of all.  With ``merge`` the last loss of a round goes to the merged swap."""
+    published; ``track`` keeps the best of all.  With ``merge`` the last losses of a round go to its best swaps made at
+    once, see :func:`sizes`."""
     here = start
     seen = {start}
+    together = sizes(merge)
     for _ in range(steps):
-        batch = neighbours(here, await gradient(here), width - (merge > 0), seen, rng)
+        batch = neighbours(here, await gradient(here), width - len(together), seen, rng)
         if not batch:
             return  # every swap that the gradient offers has been tried
         losses = list(await loss(batch))
         scored = list(zip(losses, batch))
         for value, ids in scored:
             track.offer(ids, value)
-        if merge and losses and (both := merged(here, batch, losses, merge)) not in seen:
-            seen.add(both)
-            scored += zip(await loss((both,)), (both,))
-            track.offer(both, scored[-1][0])
+        joint = dict.fromkeys(merged(here, batch, losses, n) for n in together) if losses else {}
+        if fresh := tuple(ids for ids in joint if ids not in seen):
+            seen.update(fresh)
+            found = list(zip(await loss(fresh), fresh))
+            scored += found
+            for value, ids in found:
+                track.offer(ids, value)
         track.trace.append(track.loss)
         best, ids = min(scored, key=lambda s: s[0])
         if best < inf:
@@ -144,7 +154,8 @@ async def spelled_out(case: Case, track: Track) -> str:
 class GCG(Plugin):
     """``length`` tokens, ``steps`` rounds of ``width`` single swaps among the ``k`` best per position.
 
-    ``init`` gives the first suffix as token ids; ``merge`` > 0 re-checks the best swaps of that many positions at once.
+    ``init`` gives the first suffix as token ids; ``merge`` > 0 also tries the best swaps of 2, 4, 8, ...
+    up to that many positions at once.
     Losses: ``steps * width``; gradients: ``steps`` (per context and order of the objective).
     """
 

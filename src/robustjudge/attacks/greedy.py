@@ -35,11 +35,19 @@ class Greedy(Plugin):
     seed: int = 0
     target: Target = Target()
 
-    access: ClassVar[Access] = Access.ODDS
-    universal: ClassVar[bool] = True
     name: ClassVar[str] = "O7"
     family: ClassVar[str] = "optimisation"
     channel: ClassVar[Channel] = "append"
+
+    @property
+    def access(self) -> Access:
+        """What fitting needs; a fitted one needs none."""
+        return Access.ODDS if self.universal else Access.NONE
+
+    @property
+    def universal(self) -> bool:
+        """Whether it must still be fitted."""
+        return self.provenance is None
 
     @classmethod
     def reference(cls, words: tuple[str, ...] = VOCABULARY, **changes: object) -> Greedy:
@@ -52,6 +60,8 @@ class Greedy(Plugin):
         return cls(**{"words": VOCABULARY[:64], "positions": 2, "contexts": 2, **changes})  # type: ignore[arg-type]
 
     def ceiling(self) -> Budget:
+        if not self.universal:
+            return Budget(0, 0, 0, 0)
         cases = self.contexts or None
         return Budget(cases and self.positions * len(self.words) * cases, 0, 0, 0)
 
