@@ -38,11 +38,15 @@ class Transformers:
     ``context_overflow``, before anything is computed.  ``threads`` defaults to one less than the processors.
     ``share`` off runs every sequence whole, by the model's own attention (for comparison).
 
+    Forced token borders (``Text.cuts``) are kept where the tokenizer can be cut; else such a call is an ``error``, reason
+    ``segmentation_unsupported``.
+
     The dequantised model and the same file under ``llamacpp/`` are two judges: their agreement is to be measured.
     Raises :class:`ConfigError` for a path without a model or without a chat template.
     """
 
     access = Access.GRADIENT
+    segments = True
 
     def __init__(
         self, model: str, *, dtype: str = "float32", context: int = 0, threads: int = 0, share: bool = True

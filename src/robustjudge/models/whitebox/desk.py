@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -14,9 +15,12 @@ from robustjudge.errors import PlanError
 from robustjudge.models.whitebox.bundles import Ids, Row
 from robustjudge.models.whitebox.engine import Engine
 from robustjudge.models.whitebox.margins import Question, read, slope
-from robustjudge.models.whitebox.tokens import Found, Tokens
+from robustjudge.models.whitebox.tokens import Encoded, Found, Prompt, Tokens
 from robustjudge.nouns import Call, Completion, LabelCall, Message, Surprisal, TokenOdds, Usage, Weights
 from robustjudge.spec import digest
+
+UNSEGMENTED = "segmentation_unsupported"
+"""A forced segmentation that this tokenizer cannot give: it puts something between pieces that are encoded apart."""
 
 
 class Desk:
@@ -27,6 +31,12 @@ class Desk:
         limits = engine.model.generation_config.eos_token_id if engine.model.generation_config else None
         ends = limits if isinstance(limits, list) else [limits]
         self.ends = frozenset(i for i in (*ends, tokens._tokenizer.eos_token_id) if i is not None)
+
+    @cached_property
+    def legal(self) -> tuple[Any, Any]:
+        """For every id: may it begin a suffix, may it stand in one."""
+        first, inside = self.tokens.legal()
+        return torch.tensor(first), torch.tensor(inside)
 
     def fits(self, n: int) -> bool:
         return self.context is None or n <= self.context
@@ -66,14 +76,14 @@ class Desk:
         nothing is checked on the first prompt of each kind.  With ``near`` a suffix that does not survive its context
         is placed where its text stands.
         """
-        prompts: list[str | None] = []
+        prompts: list[Prompt | None] = []
         for call in calls:
             try:
-                prompts.append(self.tokens.prompt(call.call.messages))
+                prompts.append(self.tokens.chat(call.call))
             except TemplateError:
                 prompts.append(None)
-        cuts = [self.tokens.cut(p) if p is not None else -1 for p in prompts]
-        heads = dict.fromkeys(p[:c] for p, c in zip(prompts, cuts, strict=True) if p is not None and c > 0)
+        cuts = [self.tokens.cut(p.text) if p is not None else -1 for p in prompts]
+        heads = dict.fromkeys(p.head(c) for p, c in zip(prompts, cuts, strict=True) if p is not None and c > 0)
         encoded = dict(zip(heads, self.tokens.encode(list(heads)), strict=True))
         sound: dict[tuple[str, str, tuple[str, ...]], bool] = {}
         out: list[tuple[Question, Found | None] | str] = []
@@ -81,27 +91,30 @@ class Desk:
             if prompt is None:
                 out.append("chat_template_refused")
                 continue
-            kind = (prompt[c:] if c > 0 else "", call.lead, call.labels)
-            head = encoded.get(prompt[:c]) if c > 0 else None
+            kind = (prompt.text[c:] if c > 0 else "", call.lead, call.labels)
+            head = encoded.get(prompt.head(c)) if c > 0 else None
             if head is not None and kind not in sound:
-                whole = self.tokens.verdicts(prompt, call.lead, call.labels)
-                sound[kind] = self._glued(head, kind) == whole
+                (plain,) = self.tokens.encode([Prompt(prompt.text[:c])])
+                sound[kind] = self._glued(plain, kind) == self.tokens.verdicts(prompt.text, call.lead, call.labels)
+            if prompt.borders and not (head is not None and sound[kind] and self.tokens.segments):
+                out.append(UNSEGMENTED)
+                continue
             if head is not None and sound[kind]:
                 base, tails = self._glued(head, kind)
             else:
-                base, tails = self.tokens.verdicts(prompt, call.lead, call.labels)
-                head = self.tokens.encode([prompt])[0]
+                base, tails = self.tokens.verdicts(prompt.text, call.lead, call.labels)
+                (head,) = self.tokens.encode([prompt])
             question = Question(base, tails)
             if not self.fits(question.length):
                 out.append("context_overflow")
                 continue
-            found = self.tokens.locate(call, prompt, head, call.suffix) if call.suffix else None
+            found = self.tokens.locate(call, prompt.text, head, call.suffix) if call.suffix else None
             if call.suffix and found is None and near:
-                found = self.tokens.near(call, prompt, head, call.suffix)
+                found = self.tokens.near(call, prompt.text, head, call.suffix)
             out.append("illegal_suffix" if call.suffix and found is None else (question, found))
         return out
 
-    def _glued(self, head: Any, kind: tuple[str, str, tuple[str, ...]]) -> tuple[Ids, tuple[Ids, ...]]:
+    def _glued(self, head: Encoded, kind: tuple[str, str, tuple[str, ...]]) -> tuple[Ids, tuple[Ids, ...]]:
         base, tails = self.tokens.verdicts(*kind)
         return (*head.ids, *base), tails
 
@@ -118,9 +131,9 @@ class Desk:
             raise PlanError("no prompt of this objective shows the suffix, so there is nothing to differentiate")
         n = len(ask.suffix)
         grad = slope(self.engine, items, ask.target, lambda m: [min(i * m // n, m - 1) for i in range(n)], n)
-        first, inside = self.tokens.legal()
+        first, inside = self.legal
         gains = grad @ self.engine.embeddings.T
-        allowed = torch.tensor([first] + [inside] * (n - 1))
+        allowed = torch.stack([first] + [inside] * (n - 1))
         gains = gains[:, : allowed.shape[1]].masked_fill(~allowed[:, : gains.shape[1]], float("-inf"))
         best = gains.topk(min(ask.k, gains.shape[1]), dim=1)
         rows = zip(best.indices.tolist(), best.values.tolist(), strict=True)
@@ -130,7 +143,7 @@ class Desk:
 
     def sample(self, prefixes: Sequence[tuple[Message, ...]], n: int, seed: int) -> tuple[Ids, ...]:
         """``n`` next tokens per chat by the Gumbel trick; after a space only tokens that follow one."""
-        first, inside = (torch.tensor(x) for x in self.tokens.legal())
+        first, inside = self.legal
         texts, allowed, rows = [], [], []
         for messages in prefixes:
             text = self.tokens.prompt(messages)
@@ -181,14 +194,17 @@ class Desk:
         """Generate one reply."""
         s = call.sampling
         try:
-            prompt = self.tokens.prompt(call.messages)
+            prompt = self.tokens.chat(call)
         except TemplateError as fault:
             return Completion(status="error", reason="chat_template_refused", notes=(str(fault)[:200],), model=name)
-        ids = self.tokens.ids(prompt)
+        if prompt.borders and not self.tokens.segments:
+            return Completion(status="error", reason=UNSEGMENTED, model=name)
+        (encoded,) = self.tokens.encode([prompt])
+        ids = encoded.ids
         if not self.fits(len(ids) + s.max_tokens):
             why = f"{len(ids)} prompt tokens and {s.max_tokens} for the reply exceed {self.context}"
             return Completion(status="error", reason="context_overflow", notes=(why,), model=name)
-        generator = torch.Generator().manual_seed(int(digest(prompt, str(s.seed), call.replica)[:15], 16))
+        generator = torch.Generator().manual_seed(int(digest(prompt.text, str(s.seed), call.replica)[:15], 16))
         reply: list[int] = []
         told: list[TokenOdds] = []
         ended = False

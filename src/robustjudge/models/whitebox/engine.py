@@ -31,7 +31,7 @@ class Engine:
     """
 
     def __init__(
-        self, model: Any, *, share: bool = True, tokens: int = 2048, worth: int = WORTH, memory: int = 256
+        self, model: Any, *, share: bool = True, tokens: int = 1024, worth: int = WORTH, memory: int = 256
     ) -> None:
         self.model = model
         self.embeddings: Any = model.get_input_embeddings().weight
@@ -106,7 +106,8 @@ class Engine:
             numbers.setdefault(row, len(numbers))
         distinct = list(numbers)
         out: list[Any] = [None] * len(distinct)
-        groups = bundles(distinct, self.worth)
+        # the longest prefix first: the shorter ones of the same text are then views of it
+        groups = sorted(bundles(distinct, self.worth), key=lambda group: -group.shared)
         wide = max(1, (1 << 26) // self.size)
         with torch.no_grad():
             for group in groups:

@@ -7,21 +7,43 @@ again, gives the same ids.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate, pairwise
 from typing import Any
 
 from robustjudge import door
 from robustjudge.errors import ConfigError
 from robustjudge.models import trie
-from robustjudge.models.control import neutral
+from robustjudge.models.control import joint, jointed, neutral
 from robustjudge.models.whitebox.bundles import Ids
-from robustjudge.nouns import LabelCall, Message
+from robustjudge.nouns import Call, LabelCall, Message
 
 ANCHOR = "a"
 """A word before a suffix, so that the suffix is encoded in the middle of a text."""
 
 Found = tuple[int, int]
 """Start and end of a stretch of tokens."""
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A chat as one text; ``borders`` are places, in characters, where a token must end."""
+
+    text: str
+    borders: tuple[int, ...] = ()
+
+    def head(self, end: int) -> Prompt:
+        """Its first ``end`` characters."""
+        return Prompt(self.text[:end], tuple(b for b in self.borders if b < end))
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Token ids and the characters that each stands for."""
+
+    ids: Ids
+    offsets: tuple[tuple[int, int], ...]
 
 
 class Tokens:
@@ -50,7 +72,20 @@ class Tokens:
             (t for t in (tokenizer.bos_token_id, tokenizer.eos_token_id) if t is not None), None
         )
 
+        ids = [i for text in ("ab", "cd") for i in self._chat.encode(text, add_special_tokens=False).ids]
+        self.segments = tokenizer.decode(ids, clean_up_tokenization_spaces=False) == "abcd"
+        """Texts may be encoded piece by piece: nothing comes between the pieces."""
+
     # ------------------------------------------------------------------ prompts
+
+    def chat(self, call: Call) -> Prompt:
+        """The prompt of a call with its forced token borders; raises what the chat template raises."""
+        mark = joint(call)
+        text = self.prompt(tuple(jointed(m, mark) for m in call.messages))
+        if not mark:
+            return Prompt(text)
+        pieces = text.split(mark)
+        return Prompt("".join(pieces), tuple(accumulate(map(len, pieces[:-1]))))
 
     def prompt(self, messages: tuple[Message, ...]) -> str:
         """The chat as one text that ends where the reply begins; a closing assistant turn stays open.
@@ -64,10 +99,17 @@ class Tokens:
         )
         return text
 
-    def encode(self, texts: Sequence[str]) -> list[Any]:
-        """Encodings (``ids``, ``offsets``) of whole prompts, control tokens included."""
-        found: list[Any] = self._chat.encode_batch(list(texts), add_special_tokens=False)
-        return found
+    def encode(self, prompts: Sequence[Prompt]) -> list[Encoded]:
+        """Encodings of whole prompts, control tokens included, each piece between two borders by itself."""
+        spans = [list(pairwise((0, *p.borders, len(p.text)))) for p in prompts]
+        pieces = [p.text[a:b] for p, ab in zip(prompts, spans, strict=True) for a, b in ab]
+        found = iter(self._chat.encode_batch(pieces, add_special_tokens=False))
+        out = []
+        for ab in spans:
+            parts = [(a, next(found)) for a, _ in ab]
+            ids = tuple(i for _, e in parts for i in e.ids)
+            out.append(Encoded(ids, tuple((a + x, a + y) for a, e in parts for x, y in e.offsets)))
+        return out
 
     def ids(self, text: str) -> Ids:
         """Ids of a part of a prompt."""
@@ -128,17 +170,17 @@ class Tokens:
         ]
         return tuple(first), tuple(inside)
 
-    def locate(self, asked: LabelCall, prompt: str, encoded: Any, suffix: Ids) -> Found | None:
+    def locate(self, asked: LabelCall, prompt: str, encoded: Encoded, suffix: Ids) -> Found | None:
         """Where the ids of ``suffix`` end the author's candidate in an encoded prompt; ``None`` when they do not."""
         ids = encoded.ids
         ends = self._ends(asked, prompt, self.text(suffix))
         for end in range(len(ids), len(suffix) - 1, -1):
             start = end - len(suffix)
-            if ids[end - 1] == suffix[-1] and tuple(ids[start:end]) == suffix and encoded.offsets[end - 1][1] in ends:
+            if ids[end - 1] == suffix[-1] and ids[start:end] == suffix and encoded.offsets[end - 1][1] in ends:
                 return start, end
         return None
 
-    def near(self, asked: LabelCall, prompt: str, encoded: Any, suffix: Ids) -> Found | None:
+    def near(self, asked: LabelCall, prompt: str, encoded: Encoded, suffix: Ids) -> Found | None:
         """The tokens that the text of a suffix covers where its own ids are not found."""
         text = self.text(suffix)
         for end in sorted(self._ends(asked, prompt, text), reverse=True):
