@@ -98,9 +98,13 @@ class LlamaServer:
 
     def next(self, ids: tuple[int, ...], wanted: frozenset[int]) -> dict[int, float]:
         """Natural-log probability of each wanted token after ``ids``, from the model's own distribution."""
+        lead = [[token, 1000.0] for token in sorted(wanted)]
         for top in (TOP, self._vocabulary):
-            answer = self.complete(ids, {"n_predict": 1, "temperature": 0.0, "n_probs": top})
-            listed = answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
+            # a chosen token that is half a character would not be listed at all, so one of the wanted is chosen; the
+            # probabilities told are those before this bias
+            asked = {"n_predict": 1, "temperature": 0.0, "n_probs": top, "logit_bias": lead}
+            told = self.complete(ids, asked)["choices"][0]["logprobs"]
+            listed = told["content"][0]["top_logprobs"] if told else ()
             found = {entry["id"]: float(entry["logprob"]) for entry in listed if entry["id"] in wanted}
             if len(found) == len(wanted):
                 return found
