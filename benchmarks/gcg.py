@@ -1,13 +1,14 @@
 """GCG on one local model, ours beside nanoGCG: same prompts, target, width and seeds; every run is printed.
 
-    python benchmarks/gcg.py MODEL [--peer PEER_PYTHON] [--prompts 5] [--seeds 3] [--steps 12] [--width 64]
+    python benchmarks/gcg.py MODEL [--peer PEER_PYTHON] [--prompts 5] [--seeds 3] [--steps 6] [--width 32] [--log FILE]
 
 MODEL is a folder or GGUF file.  PEER_PYTHON is the interpreter of an environment with nanogcg==0.3.0 and
 transformers==4.47.1 (it does not run beside transformers 5).  Both minimise -log P(target) behind the open assistant
 turn, from the same start string, on one thread fewer than the processors.  Variants of ours: ``plain`` (the peer's
-algorithm: no visited set reaches further than ours, no merging), ``merge`` (the seven best swaps also made at once) and,
-with ``--ablate``, ``whole`` (prefixes not shared).  What is compared: seconds per step, loss after equal evaluations,
-and wall time until the peer's final loss.
+algorithm with half of the candidates taken greedily and none twice), ``merge`` (the best 2, 4 and 8 swaps also made at
+once, within the same number of evaluations) and, with ``--ablate``, ``whole`` (plain with prefixes not shared).  Compared
+are seconds per step, loss after equal evaluations, and wall time until the peer's final loss.  With ``--log`` every run
+is kept as a JSON line and a run that FILE holds is not repeated.
 """
 
 from __future__ import annotations
@@ -114,50 +115,86 @@ def peer(python: str, folder: Path, i: int, seed: int, steps: int, width: int) -
     return [tuple(x) for x in json.loads(done.stdout.splitlines()[-1])]
 
 
+Trace = list[tuple[float, float]]
+VARIANTS: dict[str, dict[str, Any]] = {
+    "plain": {"merge": 0},
+    "merge": {"merge": 8},
+    "whole": {"merge": 0, "share": False},
+}
+
+
+def kept(log: Path | None) -> dict[tuple[int, int, str], Trace]:
+    """The runs in a log by prompt, seed and variant."""
+    if log is None or not log.is_file():
+        return {}
+    rows = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    return {(r["prompt"], r["seed"], r["name"]): r["trace"] for r in rows}
+
+
+def seconds(trace: Trace) -> float:
+    """Seconds per step."""
+    return trace[-1][0] / len(trace)
+
+
+def reach(trace: Trace, goal: Trace) -> float:
+    """How many times as fast as ``goal`` a run reached the final loss of ``goal``; 0 when it did not."""
+    hit = next((t for t, loss in trace if loss <= goal[-1][1]), None)
+    return goal[-1][0] / hit if hit else 0.0
+
+
+def told(runs: dict[tuple[int, int, str], Trace], i: int, seed: int, name: str) -> str:
+    """One run in words."""
+    trace, goal = runs[i, seed, name], runs.get((i, seed, "nanoGCG"))
+    line = f"prompt {i} seed {seed} {name:8s} {seconds(trace):6.2f} s/step, loss {trace[-1][1]:.3f}"
+    if goal is None or name == "nanoGCG":
+        return line
+    times = reach(trace, goal)
+    return f"{line}, peer's loss {f'{times:.2f} times as fast' if times else 'not reached'}"
+
+
+def summary(runs: dict[tuple[int, int, str], Trace]) -> str:
+    """Medians over prompts and seeds."""
+    lines = []
+    for name in dict.fromkeys(n for _, _, n in runs):
+        mine = {(i, s): t for (i, s, n), t in runs.items() if n == name}
+        line = f"median of {len(mine)} {name:8s} {median(map(seconds, mine.values())):6.2f} s/step"
+        goals = {key: runs[*key, "nanoGCG"] for key in mine if (*key, "nanoGCG") in runs}
+        if name != "nanoGCG" and goals:
+            faster = median(seconds(goal) / seconds(mine[key]) for key, goal in goals.items())
+            times = median(reach(mine[key], goal) for key, goal in goals.items())
+            lower = sum(mine[key][-1][1] < goal[-1][1] for key, goal in goals.items())
+            line += f", {faster:.2f} x the peer's step, peer's final loss {times:.2f} times as fast"
+            line += f", lower loss after equal evaluations in {lower} of {len(goals)}"
+        lines.append(line)
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=Path)
     parser.add_argument("--peer", default="")
     parser.add_argument("--prompts", type=int, default=len(PROMPTS))
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=12)
-    parser.add_argument("--width", type=int, default=64)
+    parser.add_argument("--steps", type=int, default=6)
+    parser.add_argument("--width", type=int, default=32)
     parser.add_argument("--ablate", action="store_true")
+    parser.add_argument("--log", type=Path)
     given = parser.parse_args()
     folder = converted(given.model) if given.model.is_file() else given.model
-    variants: dict[str, dict[str, Any]] = {"plain": {"merge": 0}, "merge": {"merge": 7}}
-    if given.ablate:
-        variants["whole"] = {"merge": 0, "share": False}
-    speed: dict[str, list[float]] = {}
-    reach: dict[str, list[float]] = {}
-    for i in range(given.prompts):
-        for seed in range(given.seeds):
-            runs: dict[str, list[tuple[float, float]]] = {}
-            if given.peer:
-                runs["nanoGCG"] = peer(given.peer, folder, i, seed, given.steps, given.width)
-            for name, how in variants.items():
-                runs[name] = asyncio.run(own(folder, i, seed, given.steps, given.width, **how))
-            goal = runs["nanoGCG"][-1] if given.peer else None
-            for name, trace in runs.items():
-                seconds = trace[-1][0] / len(trace)
-                hit = next((t for t, loss in trace if goal is not None and loss <= goal[1]), None)
-                speed.setdefault(name, []).append(seconds)
-                told = ""
-                if goal is not None and name != "nanoGCG":
-                    reach.setdefault(name, []).append(goal[0] / hit if hit else 0.0)
-                    told = (
-                        f", peer's loss after {hit:.1f} s of its {goal[0]:.1f} s"
-                        if hit
-                        else ", peer's loss not reached"
-                    )
-                print(
-                    f"prompt {i} seed {seed} {name:8s} {seconds:6.2f} s/step, loss {trace[-1][1]:.3f}{told}", flush=True
-                )
-    for name, values in speed.items():
-        faster = f", {median(speed['nanoGCG']) / median(values):.2f} x the peer" if given.peer else ""
-        print(f"median {name:8s} {median(values):6.2f} s/step{faster}")
-    for name, values in reach.items():
-        print(f"median {name:8s} reaches the peer's loss {median(values):.2f} times as fast (0: not reached)")
+    names = [*(["nanoGCG"] if given.peer else []), "plain", "merge", *(["whole"] if given.ablate else [])]
+    runs = kept(given.log)
+    for seed in range(given.seeds):
+        for i in range(given.prompts):
+            for name in names:
+                if (i, seed, name) not in runs:
+                    job = (folder, i, seed, given.steps, given.width)
+                    made = peer(given.peer, *job) if name == "nanoGCG" else asyncio.run(own(*job, **VARIANTS[name]))
+                    runs[i, seed, name] = made
+                    if given.log:
+                        with given.log.open("a", encoding="utf-8") as file:
+                            file.write(json.dumps({"prompt": i, "seed": seed, "name": name, "trace": made}) + "\n")
+                print(told(runs, i, seed, name), flush=True)
+    print(summary(runs))
 
 
 if __name__ == "__main__":

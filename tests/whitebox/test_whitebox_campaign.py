@@ -1,51 +1,113 @@
-"""All fifteen attacks of the paper in one plan on a tiny judge: one table with access, budget used and controls."""
+"""All fifteen attacks of the paper in one plan: one table with access, budget used and controls."""
 
 from __future__ import annotations
 
 import json
 import re
 import sqlite3
+import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import pytest
 from bench import case_of, judge_of
 
 from robustjudge.attacks.library import attack
-from robustjudge.execution import Options, execute
+from robustjudge.datasets.builtin_cases import builtin
+from robustjudge.errors import ConfigError
+from robustjudge.execution import Options, Run, execute
+from robustjudge.judges import Judge, Prompted
+from robustjudge.models.pull import model_path
 from robustjudge.models.transformers import Transformers
+from robustjudge.nouns import Case, Sampling
 from robustjudge.plan import Plan
+from robustjudge.prompts.library import template
 from robustjudge.protocols import Pointwise
+
+pytestmark = pytest.mark.xdist_group("whitebox")  # the judges are trained once, by one worker
 
 HEURISTIC = tuple(f"H{i}" for i in range(1, 9))
 OPTIMISED = ("O1/rules", "O2/rules", "O3/rules", "O4", "O5", "O6", "O7")
-CONTROLS = ("identity", "neutral", "random_suffix")
+CONTROLS = ("identity", "neutral/H6", "random_suffix/H6", "shuffled_payload/H6")
+SPENT = ("queries", "losses", "gradients")
 
 
-def test_all_fifteen_attacks_complete_in_one_plan(tiny_folders: dict[str, Path], tmp_path: Path) -> None:
-    """One task, one case; the universal attacks are fitted on two training cases."""
-    model = Transformers(str(tiny_folders["planted"]), threads=1)
-    cases = (case_of(100), case_of(101), case_of(1))
-    train = frozenset(c.id for c in cases[:2])
-    attacks = tuple(attack(name, quick=True) for name in (*HEURISTIC, *OPTIMISED, *CONTROLS))
+def all_fifteen(name: str, judge: Judge, model: Any, cases: Sequence[Case], folder: Path) -> Run:
+    """The attacks of the paper and their controls on the last case; the universal ones are fitted on the others."""
+    train = frozenset(c.id for c in cases[:-1])
     plan = Plan(
         lambda: cases,
-        (("tiny", judge_of(model)),),
+        ((name, judge),),
         (Pointwise(),),
-        attacks,
+        tuple(attack(n, quick=True) for n in (*HEURISTIC, *OPTIMISED, *CONTROLS)),
         train=train,
         keep=lambda cell: cell.case.id not in train,
     )
-    options = Options(root=tmp_path / "runs", ledger=tmp_path / "ledger.sqlite", models={model.name: model})
-    run = execute(plan, options)
+    options = Options(root=folder / "runs", ledger=folder / "ledger.sqlite", models={model.name: model})
+    return execute(plan, options)
+
+
+def rows_of(run: Run) -> dict[str, dict[str, Any]]:
+    """The rows of a run by attack id, fitting costs in ``fitted``."""
     with sqlite3.connect(run.folder.table) as db:
-        rows = db.execute(
-            "SELECT attack, access, attack_status, attacked_status, queries, losses, gradients, error FROM trials"
-        ).fetchall()
-    found = {re.split(r"[/(]", name)[0]: rest for name, *rest in rows}
-    assert set(found) == {*HEURISTIC, *(n.partition("/")[0] for n in OPTIMISED), *CONTROLS}
-    assert {rest[1] for rest in found.values()} <= {"ok", "exhausted"}, found
-    assert {rest[2] for rest in found.values()} == {"ok"}
-    assert all(found[name][3:6] == [0, 0, 0] for name in (*HEURISTIC, "O4", "O7"))  # fitted ones deploy without access
-    assert found["O5"][3:6] == [0, 160, 10] and found["O6"][3] == 29
-    spent = {p.name: json.loads(p.read_text())["spent"] for p in (run.path / "artefacts").glob("*.json")}
-    assert sorted(x["queries"] for x in spent.values()) == [66, 256]
-    assert {rest[0] for rest in found.values()} >= {"NONE", "SCORE", "GRADIENT"}
+        db.row_factory = sqlite3.Row
+        rows = [dict(r) for r in db.execute("SELECT * FROM trials")]
+    found = {re.split(r"[/(]", r["attack"])[0]: r for r in rows}
+    for name in ("O4", "O7"):
+        (file,) = (run.path / "artefacts").glob(f"*.{name}.json")
+        found[name]["fitted"] = json.loads(file.read_text())["spent"]
+    return found
+
+
+def checked(run: Run) -> dict[str, dict[str, Any]]:
+    found = rows_of(run)
+    assert set(found) == {n.partition("/")[0] for n in (*HEURISTIC, *OPTIMISED, *CONTROLS)}
+    assert {r["attack_status"] for r in found.values()} <= {"ok", "exhausted"}, found
+    free = (*HEURISTIC, "O4", "O7", *(c.partition("/")[0] for c in CONTROLS))  # fitted ones deploy without access
+    assert all(found[name][s] == 0 for name in free for s in SPENT)
+    assert [found["O5"][s] for s in SPENT] == [0, 160, 10] and 0 < found["O6"]["queries"] <= 29
+    assert (found["O4"]["fitted"]["queries"], found["O7"]["fitted"]["queries"]) == (66, 256)
+    assert {r["access"] for r in found.values()} >= {"NONE", "SCORE", "ODDS", "GRADIENT"}
+    return found
+
+
+def test_all_fifteen_attacks_complete_in_one_plan(tiny_folders: dict[str, Path], tmp_path: Path) -> None:
+    """One task, one case, on a tiny judge; what was searched is kept as artefacts."""
+    model = Transformers(str(tiny_folders["planted"]), threads=1)
+    cases = (case_of(100), case_of(101), case_of(1))
+    run = all_fifteen("tiny", judge_of(model), model, cases, tmp_path)
+    assert {r["attacked_status"] for r in checked(run).values()} == {"ok"}
+    kept = json.loads((run.path / "artefacts" / "tiny.none.pointwise.O5.json").read_text())
+    assert kept["attack"]["provenance"]["surrogate"] == model.name and kept["spent"]["losses"] == 160
+    assert kept["traces"][cases[-1].id][-1][1] == kept["attack"]["provenance"]["trace"][0]
+
+
+@pytest.mark.campaign
+@pytest.mark.model
+@pytest.mark.timeout(1800)
+def test_all_fifteen_attacks_complete_on_the_embedded_model(tmp_path: Path) -> None:
+    """Within 30 minutes, the dequantised 135M model being judge and victim."""
+    try:
+        model_path("smollm2")
+    except ConfigError as missing:
+        pytest.skip(str(missing))
+    model = Transformers("smollm2", threads=1)
+    judge = Prompted(model.name, template("brief"), Sampling(max_tokens=16), expect=True)
+    began = time.perf_counter()
+    cases = [c for c in builtin() if c.kind == "knowledge" and c.language == "en"][:3]
+    run = all_fifteen("smollm2", judge, model, cases, tmp_path)
+    took = time.perf_counter() - began
+    print(f"\n{model.name}, template brief, quick budgets, {took:.0f} s")
+    print(
+        f"{'attack':18} {'access':9} {'queries':>7} {'losses':>6} {'grads':>5} {'status':10} expected score, clean -> attacked"
+    )
+    for r in sorted(rows_of(run).values(), key=lambda r: (bool(r["control"]), r["attack"])):
+        spent = {**{s: r[s] for s in SPENT}, **{s: n for s, n in r.get("fitted", {}).items() if s in SPENT}}
+        fit = " (fitted on two other cases)" if "fitted" in r else ""
+        print(
+            f"{r['attack']:18} {r['access']:9} {spent['queries']:7.0f} {spent['losses']:6.0f} {spent['gradients']:5.0f}"
+            f" {r['attacked_status']:10} {r['clean_expected'] or 0:.2f} -> {r['attacked_expected'] or 0:.2f}{fit}"
+        )
+    assert took < 1800
+    checked(run)
