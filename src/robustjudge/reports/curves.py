@@ -1,15 +1,17 @@
-"""Budget curves from the table: only trials that observed the judge have one, and only their details are read."""
+"""What attacks used: budget curves of the trials that observed the judge, and the cost of fitting universal attacks."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from robustjudge.measures.budget import budget_curve, first_success
+from robustjudge.measures.grid import Panel
 from robustjudge.measures.views import SCORED, Settings
 from robustjudge.table import Table
 
@@ -43,3 +45,16 @@ def curves(table: Table, db: sqlite3.Connection, settings: Settings) -> dict[Key
         key: {name: budget_curve(found, most[key, name]).as_dict() for name, found in sorted(by.items())}
         for key, by in sorted(reached.items())
     }
+
+
+def fitted(run: Path, panel: Panel) -> dict[str, dict[str, Any]]:
+    """What fitting each universal attack of a panel used, once for all cases, by the artefacts of the run."""
+    out = {}
+    for line in panel.lines:
+        name = f"{panel.judge}/{panel.defense}/{panel.protocol}/{line.attack}".replace("/", ".")
+        file = run / "artefacts" / f"{name}.json"
+        kept = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+        if "train" in kept:
+            spent = {k: int(n) for k, n in kept["spent"].items()}
+            out[line.attack] = {"access": "ODDS", "cases": len(kept["train"]), **spent}
+    return out

@@ -15,7 +15,7 @@ from robustjudge.measures.grid import COLUMNS, panels
 from robustjudge.measures.views import Settings
 from robustjudge.nouns import STATUSES
 from robustjudge.reports import origin, words
-from robustjudge.reports.curves import curves
+from robustjudge.reports.curves import curves, fitted
 from robustjudge.reports.panel import panel_dict
 from robustjudge.reports.shields import detectors, shields
 from robustjudge.reports.texts import one_line
@@ -47,6 +47,7 @@ def build(path: Path, redact: bool = False, settings: Settings | None = None) ->
         for p in panels(table, settings):
             told = panel_dict(p, table, [vars(f) for f in sanity.flags(p)], truth.get(p.judge, {}))
             told["budget"] = queries.get((p.judge, p.defense, p.protocol, p.k, p.threat), {})
+            told["fitted"] = fitted(folder.path, p)
             found.append(told)
         bad = worst(table, db, redact)
     finally:
