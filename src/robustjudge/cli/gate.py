@@ -44,6 +44,13 @@ def check_run(
         str, typer.Option(help="where reviewers' decisions lie: file or postgresql:// address")
     ] = ".robustjudge/review.sqlite",
     remedy: Annotated[bool, typer.Option(help="re-try defenses on the failing cases (makes calls)")] = False,
+    auditor: Annotated[
+        str, typer.Option(help="model of another family that reads the rationales for rule (b) (makes calls)")
+    ] = "",
+    max_calls: Annotated[int | None, typer.Option(min=1, help="cap on the auditor's calls")] = None,
+    ledger: Annotated[Path, typer.Option(help="the project's ledger, for the auditor")] = Path(
+        ".robustjudge/ledger.sqlite"
+    ),
     exit_code_on_fail: Annotated[int, typer.Option(min=0, max=255, help="maps exit code 1 only")] = 1,
     summary: Annotated[bool, typer.Option(help="append to the CI's step summary, where it has one")] = True,
     comment: Annotated[Path | None, typer.Option(help="write the body of a pull-request comment")] = None,
@@ -51,7 +58,8 @@ def check_run(
     alert_state: Annotated[Path, typer.Option(help="what was told before")] = Path(".robustjudge/alerts.json"),
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="print the verdict line only")] = False,
 ) -> None:
-    """Decide on confidence bounds: 0 pass, 1 fail, 2 usage, 3 inconclusive, 4 incomplete.  No call is made."""
+    """Decide on confidence bounds: 0 pass, 1 fail, 2 usage, 3 inconclusive, 4 incomplete.  No call is made but by
+    ``--remedy`` and ``--auditor``."""
     from robustjudge.engine.folder import Folder
     from robustjudge.gate import contracts
     from robustjudge.gate.check import check
@@ -72,9 +80,10 @@ def check_run(
 
     rules, accepted = read_policy(policy or _declared(run)), read_waivers(waivers)
     names = [judge] if judge else sorted({j for j, d in subjects(run) if d == rules.defense}) or [""]
+    asked = _auditor(run, auditor, ledger, max_calls) if auditor else None
     decided, said = [], _said(reviews)
     for name in names:
-        e, d = check(run, rules, judge=name, baseline=baseline, waivers=accepted)
+        e, d = check(run, rules, judge=name, baseline=baseline, waivers=accepted, auditor=asked)
         d = reviewed(e, d, said)
         fixes = _remedies(e, d) if remedy else []
         place = e.path if len(names) == 1 else contracts.folder_of(e)
@@ -100,6 +109,30 @@ def check_run(
     word = combined([d for _, d in decided])
     codes = {"pass": 0, "fail": exit_code_on_fail, "inconclusive": 3, "incomplete": 4}
     raise typer.Exit(codes[word])
+
+
+def _auditor(run: Path, model: str, ledger: Path, max_calls: int | None) -> Any:
+    """What asks the auditor about the rationales of a judge, with the settings of the run's own configuration."""
+    from functools import partial
+
+    from robustjudge.cli.execute import stored
+    from robustjudge.config.build import settings_of
+    from robustjudge.engine.folder import Folder
+    from robustjudge.execution import Options, in_loop
+    from robustjudge.gate.auditing import audited
+
+    config = stored(run)[0] if Folder.open(run).manifest().get("config") else None
+    models = settings_of(config) if config else {}
+    family = config.models[model].family if config and model in config.models else ""
+    options = Options(ledger=ledger, slug="audit", max_calls=max_calls, models=models)
+
+    def ask(e: Any) -> Any:
+        found = in_loop(partial(audited, e, model, options, family))
+        if found.warning:
+            sys.stderr.write(f"warning: {visible(found.warning, 300)}\n")
+        return found
+
+    return ask
 
 
 def _declared(run: Path) -> Path | None:
@@ -129,7 +162,9 @@ def _said(reviews: str) -> Any:
 
 
 def _tell(d: Any, fixes: list[dict[str, Any]], risk: str, report: Path) -> None:
-    for line in (*d.reasons, *d.notes):
+    from robustjudge.gate.reasons import words
+
+    for line in (*d.reasons, *d.notes, *words(d.rationale)):
         typer.echo(f"  {visible(line, 300)}")
     for w in d.waivers:
         if w["findings"]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 from robustjudge.errors import DataError
+from robustjudge.gate.auditing import Audited
 from robustjudge.gate.baseline import against, check_comparable
 from robustjudge.gate.decide import Decision, Word, decide, look
 from robustjudge.gate.evidence import Evidence, evidence
 from robustjudge.gate.policy import Policy
+from robustjudge.gate.reasons import rationale_check
 from robustjudge.gate.selftest import false_alarm
 from robustjudge.gate.waivers import Waiver, apply
 
@@ -26,14 +28,15 @@ def check(
     baseline: Path | None = None,
     waivers: Sequence[Waiver] = (),
     today: date | None = None,
+    auditor: Callable[[Evidence], Audited] | None = None,
 ) -> tuple[Evidence, Decision]:
-    """Decide on one judge of the run in ``path``.
+    """Decide on one judge of the run in ``path``.  ``auditor`` asks a model about its rationales (the only call there is).
 
     Raises :class:`~robustjudge.errors.ConfigError` (exit 2) for a policy or waiver that does not fit the run, and
     :class:`~robustjudge.errors.NotComparable` for a baseline of other cases or attacks.
     """
     with _collector_paused():
-        return _checked(path, policy or Policy(), judge, baseline, waivers, today)
+        return _checked(path, policy or Policy(), judge, baseline, waivers, today, auditor)
 
 
 @contextmanager
@@ -50,10 +53,20 @@ def _collector_paused() -> Iterator[None]:
 
 
 def _checked(
-    path: Path, policy: Policy, judge: str, baseline: Path | None, waivers: Sequence[Waiver], today: date | None
+    path: Path,
+    policy: Policy,
+    judge: str,
+    baseline: Path | None,
+    waivers: Sequence[Waiver],
+    today: date | None,
+    auditor: Callable[[Evidence], Audited] | None,
 ) -> tuple[Evidence, Decision]:
     e = evidence(path, judge, policy.defense)
-    seen = look(e, policy)
+    if auditor is None:
+        seen = look(e, policy)
+    else:
+        flagged, told = rationale_check(e, auditor(e))
+        seen = replace(look(e, policy, flagged), rationale=told)
     applied = apply(waivers, e, seen.outcomes, today)
     d = decide(e, policy, seen, applied.accepted)
     d = replace(d, waivers=applied.used, notes=(*d.notes, *applied.notes))

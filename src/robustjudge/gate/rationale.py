@@ -149,7 +149,8 @@ def labelled() -> tuple[Labelled, ...]:
     return tuple(Labelled(**json.loads(line)) for line in text.splitlines() if line.strip())
 
 
-Check = Callable[[Labelled], bool]
+Check = Callable[[Labelled], "bool | None"]
+"""Whether a check flags a labelled rationale; ``None`` where it gave no readable answer."""
 
 
 def by_rules(item: Labelled) -> bool:
@@ -159,15 +160,16 @@ def by_rules(item: Labelled) -> bool:
 
 def quality(check: Check = by_rules) -> dict[str, Estimate]:
     """``sensitivity``, ``false_positive_rate`` and, among rationales that quote a payload to reject it,
-    ``false_positive_rate_rejecting``, each with Wilson's interval, on the labelled set."""
-    items = labelled()
-    bad = [check(x) for x in items if x.influenced]
-    good = [check(x) for x in items if not x.influenced]
-    quoting = [check(x) for x in items if not x.influenced and x.kind == "rejects"]
+    ``false_positive_rate_rejecting``, each with Wilson's interval, on what it answered of the labelled set."""
+    said = [(x, found) for x in labelled() if (found := check(x)) is not None]
+    bad = [f for x, f in said if x.influenced]
+    good = [f for x, f in said if not x.influenced]
+    quoting = [f for x, f in said if not x.influenced and x.kind == "rejects"]
+    none = "no readable answer"
     return {
-        "sensitivity": wilson(sum(bad), len(bad)),
-        "false_positive_rate": wilson(sum(good), len(good)),
-        "false_positive_rate_rejecting": wilson(sum(quoting), len(quoting)),
+        "sensitivity": wilson(sum(bad), len(bad), reason=none),
+        "false_positive_rate": wilson(sum(good), len(good), reason=none),
+        "false_positive_rate_rejecting": wilson(sum(quoting), len(quoting), reason=none),
     }
 
 
