@@ -88,7 +88,7 @@ def test_a_list_of_responses() -> None:
     ("change", "said"),
     [
         ({"prompt": "{question}\n{output}\n{output}"}, r"line 3: slot \{output\}|line 3: slot \{response\}|line 3"),
-        ({"prompt": "{question}\nhello"}, r"\{response\} is missing"),
+        ({"prompt": "{question}\nhello"}, r"\{output\} is missing"),
         ({"prompt": "a\nb {quesion} {output}"}, r"line 2: unknown slot \{quesion\}; did you mean \{question\}"),
         ({"prompt": "{output}"}, r"question.*does not stand"),
         ({"prompt": "x{% for a in b %}{output}{question}"}, "nothing is evaluated"),
@@ -108,6 +108,9 @@ def test_a_list_of_responses() -> None:
         ({"reply": {"form": "reader", "reader": "nocolon"}}, "module:function"),
         ({"reply": {"form": "schema", "schema": {"type": 7}}}, "no JSON schema"),
         ({"reply": {"form": "schema"}}, "needs a JSON schema"),
+        ({"reply": {"form": "verdict", "path": "score"}}, "verdict has no path; it takes nothing else"),
+        ({"reply": {"form": "regex", "pattern": "x", "reader": "a:b"}}, "regex has no reader; it takes pattern"),
+        ({"reply": {"path": "score", "pattern": "x"}}, "json has no pattern"),
         ({"protocl": "pointwise"}, "protocol"),
         ({"protocol": "pairwise"}, "labels, not with numbers"),
     ],
@@ -173,6 +176,7 @@ def test_a_reader_of_the_users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         "def number(reply):\n    return int(reply.split()[-1])\n"
         "def rich(reply):\n    return {'value': 7, 'parts': {'a': 3}}\n"
         "def default(reply):\n    return 5\n"
+        "def odd(reply):\n    return {'value': 7, 'parts': {'a': 'high'}}\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     form = ReplyForm(TEN, "reader", target="own_reader_mod:number")
@@ -185,6 +189,13 @@ def test_a_reader_of_the_users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert fallback.fooled("Rating: [[2]]") and fallback.fooled("Rating: [[6]] or [[7]]")
     with pytest.raises(ConfigError):
         ReplyForm(TEN, "reader", target="own_reader_mod:absent").read("x")
+    for absent in ("own_reader_mod:absent", "no_such_mod:read"):  # refused before any call is made
+        with pytest.raises(ConfigError, match="cannot be loaded"):
+            declare({**BASE, "reply": {"reader": absent}})
+    with pytest.raises(ConfigError, match="PYTHONPATH"):
+        declare({**BASE, "reply": {"reader": "no_such_mod:read"}})
+    odd = ReplyForm(TEN, "reader", target="own_reader_mod:odd").read("x")
+    assert (odd.status, odd.value) == ("unparsed", None) and "no numbers" in odd.reason
 
 
 def test_ours_is_never_fooled_by_itself() -> None:
@@ -208,3 +219,25 @@ def test_ours_is_never_fooled_by_itself() -> None:
 )
 def test_nested_repetition_is_seen(pattern: str, bad: bool) -> None:
     assert nested(pattern) is bad
+
+
+@pytest.mark.parametrize(
+    ("given", "style"),
+    [
+        ({"path": "score"}, "json"),
+        ({"pattern": "Score: ([0-9]+)"}, "regex"),
+        ({"reader": "json:loads"}, "reader"),
+        ({"schema": {"type": "object"}, "path": "score"}, "json"),
+        ({}, "verdict"),
+    ],
+)
+def test_the_details_of_a_reply_name_its_form(given: dict[str, Any], style: str) -> None:
+    form = declare({**BASE, "reply": given}).form(1).answer
+    assert form is not None and form.style == style
+
+
+def test_slots_are_told_by_the_names_the_user_gave_them() -> None:
+    with pytest.raises(ConfigError, match=r"must show \{output\}; \{output\} is missing"):
+        declare({**BASE, "prompt": "Q {question}"})
+    with pytest.raises(ConfigError, match=r"slot \{question\} is used twice"):
+        declare({**BASE, "prompt": "{question} {output}\n{{ question }}"})

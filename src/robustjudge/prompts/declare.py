@@ -10,7 +10,7 @@ from typing import Any
 
 from robustjudge.errors import ConfigError, TemplateError, UnknownName
 from robustjudge.prompts.library import from_toml
-from robustjudge.prompts.reply import ReplyForm
+from robustjudge.prompts.reply import ReplyForm, load
 from robustjudge.prompts.slots import NAMES, TRUSTED, UNTRUSTED
 from robustjudge.prompts.template import Form, Part, PromptMessage, Template
 from robustjudge.scales import Scale
@@ -19,6 +19,13 @@ from robustjudge.scales.scale import scale_from
 
 _KEYS = ("name", "prompt", "messages", "file", "slots", "scale", "reply", "fence", "protocol", "note")
 _REPLY_KEYS = ("form", "path", "schema", "pattern", "reader", "parts", "overall")
+_DETAILS = {
+    "json": ("path", "schema", "parts", "overall"),
+    "schema": ("path", "schema", "parts", "overall"),
+    "regex": ("pattern",),
+    "reader": ("reader",),
+}
+_TELLING = (("schema", ("schema",)), ("json", ("path", "parts")), ("regex", ("pattern",)), ("reader", ("reader",)))
 _FORMS = ("verdict", "labels", "json", "schema", "regex", "reader", *STYLES)
 _ROLES = ("system", "developer", "user", "assistant")
 
@@ -82,9 +89,12 @@ def reply(data: Any, scale: Scale, where: str = "judge prompt") -> ReplyForm:
     for key in given:
         if key not in _REPLY_KEYS:
             raise UnknownName(f"field of the reply of {where}", str(key), _REPLY_KEYS)
-    form = str(given.get("form", "verdict"))
+    form = str(given.get("form") or _form_of(given))
     if form not in _FORMS:
         raise UnknownName(f"reply form of {where}", form, _FORMS)
+    idle = sorted(k for k in given if k != "form" and k not in _DETAILS.get(form, ()))
+    if idle:
+        raise ConfigError(f"{where}: the reply form {form} has no {' and no '.join(idle)}; {_takes(form)}")
     schema = given.get("schema") or ""
     text = schema if isinstance(schema, str) else json.dumps(schema, sort_keys=True, separators=(",", ":"))
     if form == "schema" and not text:
@@ -94,6 +104,8 @@ def reply(data: Any, scale: Scale, where: str = "judge prompt") -> ReplyForm:
     parts = given.get("parts") or {}
     if not isinstance(parts, (Mapping, list, tuple)):
         raise ConfigError(f"{where}: parts is a mapping of sub-scores to their paths, or a list of paths")
+    if form == "reader":
+        load(str(given.get("reader") or ""))  # a reader that is not there is refused now, not in the middle of a run
     pairs = parts.items() if isinstance(parts, Mapping) else [(str(p).rpartition(".")[2], p) for p in parts]
     return ReplyForm(
         scale,
@@ -105,6 +117,20 @@ def reply(data: Any, scale: Scale, where: str = "judge prompt") -> ReplyForm:
         tuple((str(k), str(v)) for k, v in pairs),
         str(given.get("overall") or ""),
     )
+
+
+def _form_of(given: Mapping[str, Any]) -> str:
+    """The form that the details of a reply imply where none is named."""
+    for form, keys in _TELLING:
+        if any(given.get(k) for k in keys):
+            return form
+    return "verdict"
+
+
+def _takes(form: str) -> str:
+    """What a reply form may state, in words."""
+    details = _DETAILS.get(form, ())
+    return f"it takes {', '.join(details)}" if details else "it takes nothing else"
 
 
 def _checked_schema(text: str, where: str) -> None:

@@ -146,7 +146,10 @@ class ReplyForm:
         parts: tuple[tuple[str, float], ...] = ()
         if isinstance(answer, Mapping):
             given = answer.get("parts") or {}
-            parts = tuple((str(k), float(v)) for k, v in dict(given).items())
+            try:
+                parts = tuple((str(k), float(v)) for k, v in dict(given).items())
+            except (TypeError, ValueError):
+                return _no(strict, f"the reader returned parts that are no numbers: {door.safe(str(given))[:80]}")
             if answer.get("status", "ok") != "ok":
                 return _no(strict, str(answer.get("reason") or answer["status"]))
             answer = answer.get("value", answer.get("score"))
@@ -198,12 +201,19 @@ def _misfit(text: str, schema: str) -> str:
 def load(target: str) -> Callable[[str], Any]:
     """The Python callable ``module:function``.  Raises :class:`ConfigError` when it cannot be found."""
     module, _, name = target.partition(":")
+    if not (module and name):
+        raise ConfigError(f"the reader {target!r} is not written as module:function")
     try:
         found: Any = importlib.import_module(module)
         for step in name.split("."):
             found = getattr(found, step)
+    except ModuleNotFoundError as fault:
+        raise ConfigError(
+            f"{target!r} cannot be loaded: {fault}; the command looks in the folder it is started from and in what is"
+            " installed (PYTHONPATH adds a folder)"
+        ) from None
     except (ImportError, AttributeError, ValueError) as fault:
-        raise ConfigError(f"the reader {target!r} cannot be loaded: {fault}") from None
+        raise ConfigError(f"{target!r} cannot be loaded: {fault}") from None
     if not callable(found):
         raise ConfigError(f"the reader {target!r} is not callable")
     loaded: Callable[[str], Any] = found

@@ -84,8 +84,10 @@ def parse(text: str, where: str, renames: Iterable[tuple[str, str]] = (), first:
     return tuple(out)
 
 
-def check(segments: Iterable[Segment], protocol: str, where: str) -> None:
-    """Refuse a prompt that shows a candidate (or any data) twice or not at all; the message names the line."""
+def check(segments: Iterable[Segment], protocol: str, where: str, renames: Iterable[tuple[str, str]] = ()) -> None:
+    """Refuse a prompt that shows a candidate (or any data) twice or not at all; the message names the line, and slots by
+    the user's names for them."""
+    theirs = {ours: name for name, ours in renames}
     seen: dict[str, int] = {}
     for s in segments:
         if not s.slot or s.slot in TRUSTED:
@@ -93,7 +95,7 @@ def check(segments: Iterable[Segment], protocol: str, where: str) -> None:
         name = s.slot.removesuffix("_section")
         if name in seen:
             raise TemplateError(
-                f"{where}, line {s.line}: slot {{{s.slot}}} is used twice (first on line {seen[name]}); "
+                f"{where}, line {s.line}: slot {{{theirs.get(s.slot, s.slot)}}} is used twice (first on line {seen[name]}); "
                 "each text must stand in the prompt exactly once"
             )
         seen[name] = s.line
@@ -106,7 +108,9 @@ def check(segments: Iterable[Segment], protocol: str, where: str) -> None:
     missing = sorted(wanted[0] - shown)
     if missing:
         last = max(seen.values(), default=1)
-        wants, lacks = (" and ".join("{" + x + "}" for x in xs) for xs in (sorted(wanted[0]), missing))
+        wants, lacks = (" and ".join("{" + theirs.get(x, x) + "}" for x in xs) for xs in (sorted(wanted[0]), missing))
         raise TemplateError(f"{where}, line {last}: a {protocol} prompt must show {wants}; {lacks} is missing")
     extra = sorted(shown - wanted[0])[0]
-    raise TemplateError(f"{where}, line {seen[extra]}: slot {{{extra}}} has no place in a {protocol} prompt")
+    raise TemplateError(
+        f"{where}, line {seen[extra]}: slot {{{theirs.get(extra, extra)}}} has no place in a {protocol} prompt"
+    )

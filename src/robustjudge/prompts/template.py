@@ -80,7 +80,7 @@ class Form:
             raise TemplateError(f"{self.source}: fence is 'nonce' or 'plain', not {self.fence!r}")
         if not self.messages:
             raise TemplateError(f"{self.source}: a prompt needs at least one message")
-        check((s for m in self.segments for s in m), self.protocol, self.source)
+        check((s for m in self.segments for s in m), self.protocol, self.source, self.slots)
 
     @cached_property
     def segments(self) -> tuple[tuple[Segment, ...], ...]:
