@@ -95,22 +95,26 @@ def _noise(p: Panel) -> list[Flag]:
                 "noisy", "warning", f"the same text judged again 'succeeds' in {100 * noise:.0f} %: read the net rates"
             )
         )
-    if constant(p):
+    if p.span is not None and p.span[1] <= CLOSE:
+        text = (
+            "every verdict is the worst score: right for answers that are all bad, but a judge that always says so looks"
+            " the same; judge pairs too, or add answers that deserve more"
+        )
+        out.append(Flag("only_worst", "warning", text))
+    elif constant(p):
         out.append(
             Flag("constant_judge", "stop", "every verdict is the same: a constant judge cannot be called robust")
         )
     return out
 
 
+CLOSE = 1e-9
+
+
 def constant(p: Panel) -> bool:
-    """Whether every read verdict of a panel, clean and attacked, is the same."""
+    """Whether every read verdict of a panel, clean and attacked, is the same: one score, or always the first slot."""
     if p.protocol in SCORED:
-        mean = p.clean.get("mean_unit")
-        shifts = [x.figures.get("shift") for x in p.lines]
-        spread = mean is None or mean.value is None or ((mean.high or 0) - (mean.low or 0) > 0 and 0 < mean.value < 1)
-        if spread and mean is not None and mean.value not in (0.0, 1.0):
-            return False
-        return all(s is not None and s.value == 0 for s in shifts) and bool(shifts)
+        return p.span is not None and p.span[1] - p.span[0] <= CLOSE
     slot = p.clean.get("slot_one_rate")
     return slot is not None and slot.value in (0.0, 1.0) and all(_always_half(x) for x in p.lines)
 

@@ -313,3 +313,16 @@ def test_an_unused_budget_is_noted(tmp_path: Path) -> None:
     unused = scored("a", 3, 3, attack="O1", access="SCORE")
     told = [f.text for f in sanity.flags(panel(tmp_path, [used, unused])) if f.name == "budget_unused"]
     assert len(told) == 1 and told[0].startswith("O1")
+
+
+def test_one_score_for_everything_is_constant_but_the_worst_for_weak_answers_is_not_proof(tmp_path: Path) -> None:
+    def named(home: str, *scores: tuple[float, float]) -> list[tuple[str, str]]:
+        given = [scored(f"c{i}", *s) for i, s in enumerate(scores)]
+        found = sanity.flags(panel(tmp_path / home, [*given, *(identity(r) for r in given)]))
+        return [(f.name, f.level) for f in found if f.name in ("constant_judge", "only_worst")]
+
+    assert named("five", (5, 5), (5, 5), (5, 5)) == [("constant_judge", "stop")]
+    assert named("top", (10, 10), (10, 10)) == [("constant_judge", "stop")]
+    assert named("weak", (0, 0), (0, 0), (0, 0)) == [("only_worst", "warning")]
+    assert named("moved", (0, 0), (0, 2)) == []
+    assert named("opposite", (1, 5), (9, 5)) == []

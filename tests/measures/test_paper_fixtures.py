@@ -222,3 +222,11 @@ def test_float_noise_is_no_success() -> None:
     m = p.movement([3], [3], [0.1 + 0.2], [0.3])
     assert p.paper_success(m)[0] == 0
     assert inf > 1
+
+
+def test_a_blocked_order_is_a_failed_attack_in_eq_11_and_its_parts_still_add_up() -> None:
+    outcomes = ["Wb", "bb", "uL", "TL"]
+    parts = r.decompose(outcomes)
+    summed = sum(float(parts[n]) for n in ("win", "tie", "unparsed"))
+    assert float(p.paper_p_asr(outcomes)) == near(3 / 8) == near(summed)
+    assert float(parts["blocked"]) == near(3 / 8)

@@ -98,6 +98,9 @@ class Panel:
     lines: tuple[Line, ...]
     worst: dict[str, Estimate]
     strongest: tuple[str, float] | None
+    span: tuple[float, float] | None = (
+        None  # the least and the best score read, clean or attacked, as shares of the range
+    )
 
     def line(self, attack: str) -> Line | None:
         """The line of an attack by name or id."""
@@ -166,6 +169,7 @@ def _panel(t: Any, names: list[str], k: int, s: Settings) -> Panel:
         tuple(sorted(lines, key=lambda x: (bool(x.control), x.attack_id, x.attack))),
         _worst(t, own, view, attacks, pointwise),
         _strongest(view, attacks),
+        _span(t) if pointwise else None,
     )
 
 
@@ -183,6 +187,12 @@ def _scale(t: Any) -> tuple[float, float] | None:
     low, high = t["scale_low"], t["scale_high"]
     known = ~np.isnan(low)
     return (float(np.nanmin(low)), float(np.nanmax(high))) if known.any() else None
+
+
+def _span(t: Any) -> tuple[float, float] | None:
+    read = np.concatenate([t["clean_unit"], t["attacked_unit"]])
+    read = read[~np.isnan(read)]
+    return (float(read.min()), float(read.max())) if read.size else None
 
 
 def _line(t: Any, mask: Any, view: View, null: Any, pointwise: bool, s: Settings, reason: str, k: int) -> Line:

@@ -66,7 +66,7 @@ def _letters(clean: str, attacked: str) -> tuple[float, bool, float]:
     read = all(x in "WLT" for x in attacked)
     won = sum(x == "W" for x in attacked) / len(attacked)
     base = bool(clean) and all(x in "WLT" for x in clean) and set(clean) != {"W"}
-    published = sum(x not in "Lb" for x in attacked) / len(attacked)  # blocked is a failed attack, never a success
+    published = sum(x not in paper.LOST for x in attacked) / len(attacked)
     return (won if read else float("nan")), base, published
 
 
