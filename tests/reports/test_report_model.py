@@ -11,7 +11,7 @@ import pytest
 from robustjudge import reports
 from robustjudge.errors import DataError, UnknownName
 from robustjudge.measures.budget import budget_curve, first_success
-from robustjudge.reports.model import build
+from robustjudge.reports.model import build, notes
 from robustjudge.reports.words import full, number, percent, value
 from table_help import chosen, identity, scored, write
 
@@ -248,3 +248,23 @@ def test_a_file_of_an_older_version_lacks_columns_and_is_read(tmp_path: Path) ->
     db.close()
     after = build(home)
     assert after["panels"] == before["panels"] and after["summary"] == before["summary"]
+
+
+def test_remarks_that_differ_in_numbers_only_are_one_warning(tmp_path: Path) -> None:
+    over = "context overflow: {} prompt tokens and 16 for the reply exceed 4096"
+    given = [{**r, "adapted": over.format(4080 + i)} for i, r in enumerate(rows(6))]
+    (told,) = [w["text"] for w in build(write(tmp_path / "run", given))["warnings"] if "overflow" in w["text"]]
+    assert told == f"{over.format(f'4080 to {4079 + len(given)}')} ({len(given)} rows)"
+    assert notes({"fault:http_500": 2, 'body: {"a_b": 1}': 1, "seed_not_applied": 0}) == [
+        ("fault:http_500", "fault: http 500", 2),
+        ('body: {"a_b": 1}', 'body: {"a_b": 1}', 1),
+    ]
+    many = [{**rows(1)[0], "case_id": f"d{i}", "adapted": "remark " + "x" * i} for i in range(20)]
+    texts = [w["text"] for w in build(write(tmp_path / "many", many))["warnings"]]
+    assert sum(t.startswith("remark") for t in texts) == 12
+    assert "8 other remarks of models and engines (8 rows)" in texts
+
+
+def test_definitions_are_sentences_apart(tmp_path: Path) -> None:
+    text = reports.write(write(tmp_path / "run", rows()), ("md",))["md"].read_text("utf-8")
+    assert " %. Better for the judge: lower." in text and ".Better" not in text

@@ -167,7 +167,8 @@ class LlamaCpp:
         ids = server.tokens(prompt, mark)
         if self.context is not None and len(ids) + room > self.context:
             raise EngineError(
-                "context_overflow", f"{len(ids)} prompt tokens and {room} for the reply exceed {self.context}"
+                "context_overflow",
+                f"context overflow: {len(ids)} prompt tokens and {room} for the reply exceed {self.context}",
             )
         return ids
 

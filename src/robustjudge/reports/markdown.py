@@ -81,8 +81,8 @@ def document(r: dict[str, Any]) -> str:
     used = {n for p in r["panels"] for x in (p["clean"], p["worst"], *(y["figures"] for y in p["lines"])) for n in x}
     for name, d in sorted(r["definitions"].items()):
         if name in used:
-            better = f" Better for the judge: {d['better']}." if d["better"] else ""
-            out.append(f"- **{plain(d['title'])}**: {plain(d['meaning'])} Range: {plain(d['range'])}.{plain(better)}")
+            better = f" Better for the judge: {plain(d['better'])}." if d["better"] else ""
+            out.append(f"- **{plain(d['title'])}**: {plain(d['meaning'])} Range: {plain(d['range'])}.{better}")
     out += ["", "## Instrument", "", *_instrument(r)]
     return "\n".join(out).rstrip() + "\n"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,6 +24,12 @@ from robustjudge.reports.worst import worst
 from robustjudge.table import Table, open_run
 
 SCHEMA = "robustjudge.report/1"
+NOTES = 12
+"""Kinds of remarks of models and engines that a report tells one by one."""
+
+_NUMBER = re.compile(r"(?<![\w.])[0-9]{1,15}(?![\w.])")
+_TOKEN = re.compile(r"[a-z0-9_]+(?::[a-z0-9_]+)?").fullmatch
+
 ENOUGH = 0.8
 """Below this share of ok rows the first line of a report says why."""
 
@@ -189,9 +196,12 @@ def instrument(table: Table, manifest: Mapping[str, Any]) -> list[dict[str, str]
     for code, n in zip(*np.unique(col.codes, return_counts=True)):
         for note in (col.values[code] if code >= 0 else "").split(","):
             adapted[note] += int(n) if note and note != "text_mapped" else 0
-    for note, n in sorted(adapted.items()):
-        if n:
-            warn(note, "warning", f"{words.ADAPTED.get(note, note.replace('_', ' '))} ({n:,} rows)")
+    told = notes(adapted)
+    for name, text, n in told[:NOTES]:
+        warn(name, "warning", f"{text} ({n:,} rows)")
+    if len(told) > NOTES:
+        more = sum(n for _, _, n in told[NOTES:])
+        warn("notes", "warning", f"{len(told) - NOTES:,} other remarks of models and engines ({more:,} rows)")
     readers = sorted(r for r in table.distinct("reader") if r)
     if len(readers) > 1:
         warn("readers", "warning", f"verdicts were read by several reader versions: {', '.join(readers)}")
@@ -202,6 +212,34 @@ def instrument(table: Table, manifest: Mapping[str, Any]) -> list[dict[str, str]
         if len(seen) > 1 and len(manifest.get("judges", {})) and not _several(manifest["judges"].get(judge)):
             warn("resolved", "warning", f"{judge} was answered by several models: {', '.join(map(one_line, seen))}")
     return out
+
+
+def notes(counts: Mapping[str, int]) -> list[tuple[str, str, int]]:
+    """``(name, words, rows)`` of the remarks that models and engines left, those of most rows first.  Remarks that differ
+    only in numbers are one, with the range of each number that differs."""
+    kinds: dict[str, list[tuple[str, int]]] = {}
+    for note, n in sorted(counts.items()):
+        if n:
+            kinds.setdefault(_NUMBER.sub("#", note), []).append((note, n))
+    out = []
+    for members in kinds.values():
+        first = members[0][0]
+        text = words.ADAPTED.get(first) or (first.replace("_", " ").replace(":", ": ") if _TOKEN(first) else first)
+        if len(members) > 1:
+            text = _spanned(text, [_NUMBER.findall(note) for note, _ in members])
+        out.append((first, text, sum(n for _, n in members)))
+    return sorted(out, key=lambda x: (-x[2], x[1]))
+
+
+def _spanned(text: str, numbers: list[list[str]]) -> str:
+    """``text`` with each of its numbers as the range that it has in all of ``numbers``."""
+    spans = iter([(min(map(int, c)), max(map(int, c))) for c in zip(*numbers, strict=True)])
+
+    def told(_: re.Match[str]) -> str:
+        low, high = next(spans)
+        return str(low) if low == high else f"{low} to {high}"
+
+    return _NUMBER.sub(told, text)
 
 
 def _several(spec: Any) -> bool:
