@@ -1,8 +1,10 @@
-"""The door: the one mapping every text goes through when it enters (lone surrogates and NUL become visible)."""
+"""The door: the one mapping every text goes through when it enters (lone surrogates and NUL become visible), and the one
+it goes through when people see it (control and direction characters become visible)."""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
@@ -28,6 +30,25 @@ def _visible(match: re.Match[str]) -> str:
 def safe(text: str) -> str:
     """``text`` with every lone surrogate and NUL shown as ``\\uXXXX``; anything else is untouched."""
     return _UNSAFE.sub(_visible, text) if _UNSAFE.search(text) else text
+
+
+_KEPT = "\n\t"
+_HIDDEN = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+
+
+def visible(text: str) -> str:
+    """``text`` as it may be shown on a terminal or a page: control, format (direction), private-use and surrogate
+    characters as escapes; line break and tab stay, a carriage return before a line break goes."""
+    if text.isascii() and text.isprintable():
+        return text
+    text = text.replace("\r\n", "\n")
+    if all(c in _KEPT or c.isprintable() for c in text):
+        return text
+    return "".join(c if c in _KEPT or unicodedata.category(c) not in _HIDDEN else _escape(c) for c in text)
+
+
+def _escape(c: str) -> str:
+    return f"\\u{ord(c):04x}" if ord(c) <= 0xFFFF else f"\\U{ord(c):08x}"
 
 
 def through(text: str) -> Mapped:

@@ -1,33 +1,15 @@
-"""Untrusted text in documents: control characters made visible, long text shortened with its length told, changes marked."""
+"""Untrusted text in documents: one visible line, long text shortened with its length told, changes marked."""
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
 from robustjudge import door
+from robustjudge.door import visible as visible
 
 LIMIT = 20_000
 """Characters of one text that a report shows; the whole text stays in ``run.sqlite``."""
-
-_KEPT = "\n\t"
-_HIDDEN = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
-
-
-def visible(text: str) -> str:
-    """``text`` with control, format (direction), private-use and surrogate characters as escapes; line break and tab
-    stay, a carriage return before a line break goes."""
-    if text.isascii() and text.isprintable():
-        return text
-    text = text.replace("\r\n", "\n")
-    if all(c in _KEPT or c.isprintable() for c in text):
-        return text
-    return "".join(c if c in _KEPT or unicodedata.category(c) not in _HIDDEN else _escape(c) for c in text)
-
-
-def _escape(c: str) -> str:
-    return f"\\u{ord(c):04x}" if ord(c) <= 0xFFFF else f"\\U{ord(c):08x}"
 
 
 def one_line(text: str, limit: int = 120) -> str:
