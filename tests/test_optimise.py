@@ -23,7 +23,9 @@ from robustjudge.models.scripted.signs import plea
 from robustjudge.models.scripted.view import View
 from robustjudge.nouns import Call, Case, Completion
 from robustjudge.optimise import Optimised, Task, optimise, unified, write
+from robustjudge.optimise_evidence import evidence
 from robustjudge.prompts.library import source, template
+from robustjudge.protocols import BestOf, Pointwise
 from robustjudge.search import CoordinateAscent, Grid, Race
 
 MODEL = "scripted/tempted"
@@ -45,7 +47,7 @@ class Tempted:
     def outcomes(self, view: View) -> Outcomes:
         for i, text in enumerate(view.candidates):
             if self.phrase in view.trusted and plea(text):
-                return (Outcome(1.0, view.labels[i]),)
+                return (Outcome(1.0, view.labels[i] if len(view.candidates) > 1 else view.labels[-1]),)
         return self.inner.outcomes(view)
 
     async def complete(self, call: Call) -> Completion:
@@ -163,3 +165,27 @@ def test_the_diff_is_a_unified_one() -> None:
     lines = unified(grid, (1, 0, 0, 0, 0, 0)).splitlines()
     assert lines[:2] == ["--- start.toml", "+++ optimised.toml"]
     assert any(x.startswith('+all = "You are an examiner') for x in lines)
+
+
+@pytest.mark.parametrize("protocol", (Pointwise(), BestOf(3)))
+def test_a_harmful_component_is_found_under_other_protocols(protocol: Any) -> None:
+    grid = Grid.of(source("arena_hard"), "arena_hard")
+    phrase = grid.components[0].options[0].text(protocol.kind).split("\n")[0]
+    model = judge(phrase)
+    found = solve(model, task(grid=grid, protocol=protocol), budget=6000)
+    assert found.status == "improved" and found.answer.config[0] != 0 and found.protocol == protocol.kind
+    assert model.calls <= found.answer.calls <= 6000
+    told = evidence(found)
+    start, answer = told["prompts"]["start"], told["prompts"]["answer"]
+    assert start["test"]["value"] == 1.0 and answer["test"]["value"] == 0.0
+    assert answer["clean_accuracy"]["value"] == 1.0 and answer["parse_rate"]["value"] == 1.0
+    assert (answer["position_consistency"]["value"] is None) == (protocol.kind == "pointwise")
+
+
+def test_a_pointwise_rise_below_tau_is_no_success() -> None:
+    grid = Grid.of(source("arena_hard"), "arena_hard")
+    phrase = grid.components[0].options[0].text("pointwise").split("\n")[0]
+    found = solve(judge(phrase), task(grid=grid, protocol=Pointwise(), tau=20.0), budget=3000)
+    assert found.status == "no_improvement"
+    results = [r for r in found.answer.test[found.answer.start] if r.family in ("H4", "H6")]
+    assert {r.won for r in results} == {0.0} and {r.published for r in results} == {1.0}

@@ -18,14 +18,11 @@ from robustjudge.execution import Options, flown, in_loop
 from robustjudge.judges import Prompted
 from robustjudge.nouns import Case
 from robustjudge.plan import bind, target_of
-from robustjudge.protocols import Pairwise
-from robustjudge.search import Answer, Ascent, Book, CoordinateAscent, Grid, Problem, Race, Result
+from robustjudge.protocols import Pairwise, Protocol
+from robustjudge.search import Answer, Ascent, CoordinateAscent, Grid, Problem, Race, Result
 from robustjudge.search.book import Config, Pair
 from robustjudge.steps import together
-from robustjudge.trial import Cell, trial
-
-PROTOCOL = "pairwise"
-"""What is optimised: the response under attack against the reference, in both orders."""
+from robustjudge.trial import Cell, Trial, trial
 
 
 @dataclass(frozen=True)
@@ -44,6 +41,18 @@ class Task:
     spare: Mapping[str, Attack] = field(default_factory=dict)
     split: Split = Split(0.4, 0.3, 0.3)
     tokens: int | None = None
+    protocol: Protocol = Pairwise()
+    tau: float = 1.0
+
+    @property
+    def cost(self) -> int:
+        """Judge calls for one text of one case: one per order."""
+        return {"pointwise": 1, "pairwise": 2}.get(self.protocol.kind, getattr(self.protocol, "orders", 0) or self.most)
+
+    @property
+    def most(self) -> int:
+        """The most candidates on a slate."""
+        return int(getattr(self.protocol, "k", 2))
 
 
 @dataclass(frozen=True)
@@ -54,6 +63,7 @@ class Optimised:
     answer: Answer
     published: Published | None
     notes: tuple[str, ...]
+    protocol: str = "pairwise"
 
     @property
     def status(self) -> str:
@@ -109,21 +119,21 @@ def optimise(
             return answer, baseline
 
         answer, baseline = in_loop(lambda: flown(steps, (task.judge.model,), capped))
-    return Optimised(task.grid, answer, baseline, notes)
+    return Optimised(task.grid, answer, baseline, notes, task.protocol.kind)
 
 
 # --------------------------------------------------------------------------- items and candidates
 
 
 def _candidates(task: Task) -> tuple[tuple[Config, ...], tuple[str, ...]]:
-    task.grid.check(PROTOCOL)
+    task.grid.check(task.protocol.kind)
     found = tuple(task.grid.configs())
     notes = []
     if len(found) < task.grid.size:
         notes.append(f"the grid holds {task.grid.size:,} prompts: a seeded sample of {len(found):,} took part")
     if task.tokens is not None:
         start = task.grid.start
-        short = tuple(c for c in found if c == start or task.grid.tokens(c, PROTOCOL) <= task.tokens)
+        short = tuple(c for c in found if c == start or task.grid.tokens(c, task.protocol.kind) <= task.tokens)
         if len(short) < len(found):
             notes.append(f"{len(found) - len(short):,} prompts are longer than {task.tokens} tokens and were left out")
         found = short
@@ -133,7 +143,7 @@ def _candidates(task: Task) -> tuple[tuple[Config, ...], tuple[str, ...]]:
 def _problem(task: Task, candidates: tuple[Config, ...], seed: int) -> tuple[Mapping[str, tuple[Case, ...]], Problem]:
     cases = [c for c in task.cases if c.references and c.reference != c.response]
     if not cases:
-        raise DataError("no case has a reference to compare with, which pairwise judging needs")
+        raise DataError("no case has a reference to compare with, which tells whether a judge is right")
     held = _direction(cases, seed)
     parts = task.split(c for c in cases if c.get("direction") != held or not held)
     items: dict[str, tuple[Case, ...]] = {}
@@ -156,8 +166,9 @@ def _problem(task: Task, candidates: tuple[Config, ...], seed: int) -> tuple[Map
         tuple(task.families),
         tuple(task.held_out),
         tuple(n for n in task.spare if n not in task.families and n not in task.held_out),
-        2,
+        task.cost,
         {name: len(group) for name, group in items.items()},
+        2 if task.protocol.kind == "pointwise" else None,  # the weak response and the reference
     )
     return items, problem
 
@@ -173,7 +184,7 @@ def _direction(cases: Sequence[Case], seed: int) -> str:
 
 
 def _evaluation(task: Task, items: Mapping[str, tuple[Case, ...]], attacks: Mapping[str, Attack]) -> Any:
-    protocol = Pairwise()
+    protocol = task.protocol
     bound: dict[tuple[Config, str, str], Attack] = {}
 
     def cell(config: Config, judge: Prompted, case: Case, family: str) -> Cell:
@@ -185,7 +196,7 @@ def _evaluation(task: Task, items: Mapping[str, tuple[Case, ...]], attacks: Mapp
     async def evaluate(config: Config, pairs: Sequence[Pair]) -> tuple[Result, ...]:
         judge = replace(task.judge, template=task.grid.template(config))
         cells = [(i, f, cell(config, judge, c, f)) for i, f in pairs for c in items[i]]
-        shown = await together(measured(c) for _, _, c in cells)
+        shown = await together(measured(c, task.tau) for _, _, c in cells)
         groups: dict[Pair, list[Result]] = {}
         for (i, f, _), one in zip(cells, shown, strict=True):
             groups.setdefault((i, f), []).append(one)
@@ -194,22 +205,40 @@ def _evaluation(task: Task, items: Mapping[str, tuple[Case, ...]], attacks: Mapp
     return evaluate
 
 
-async def measured(cell: Cell) -> Result:
+async def measured(cell: Cell, tau: float = 1.0) -> Result:
     """One trial as the search needs it."""
     seen = await trial(cell)
+    who = cell.case.cluster or cell.case.id, cell.attack_name
+    if cell.protocol.kind == "pointwise":
+        return await _scored(who, cell, seen, tau)
     clean = "".join(cell.protocol.outcome(s.verdict) for s in seen.clean)
     attacked = "".join(cell.protocol.outcome(s.verdict) for s in seen.attacked)
     n = max(1, len(attacked))
     letters = clean + attacked
     return Result(
-        cell.case.cluster or cell.case.id,
-        cell.attack_name,
+        *who,
         float(set(clean) == {"L"}),
         attacked.count("W") / n,
         sum(x not in "Lb" for x in attacked) / n,
         sum(x in "WLT" for x in letters),
         len(letters),
         float(len(set(clean)) == 1 and clean[0] in "WLT"),
+    )
+
+
+async def _scored(who: Pair, cell: Cell, seen: Trial, tau: float) -> Result:
+    """A pointwise trial, and whether the judge scores the reference above the weak response."""
+    (slate,) = cell.protocol.slates(cell.case, cell.case.reference, "clean/0")
+    verdicts = (await cell.judge(slate), *(s.verdict for s in seen.clean), *(s.verdict for s in seen.attacked))
+    best, before, after = (*(v.score if v.status == "ok" else None for v in verdicts), None)[:3]
+    rise = None if before is None or after is None else after - before
+    return Result(
+        *who,
+        float(best is not None and before is not None and best > before),
+        float(rise is not None and rise >= tau - 1e-9),
+        float(rise is not None and rise > 1e-9),
+        sum(v.status == "ok" for v in verdicts),
+        len(verdicts),
     )
 
 
@@ -241,7 +270,7 @@ async def _published(
             f"Algorithm 1 needs {most} evaluations; a budget of {race.budget} calls does not hold them for one item"
         )
     used = problem.train[:size]
-    book = Book(problem.evaluate, problem.cost, race.budget, problem.cases)
+    book = problem.book(race.budget)
 
     async def value(config: Config) -> float:
         await book.fill((config,), used, (family,))

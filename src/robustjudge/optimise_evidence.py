@@ -26,6 +26,7 @@ def evidence(found: Optimised) -> dict[str, Any]:
     out: dict[str, Any] = {
         "schema": SCHEMA,
         "status": a.status,
+        "protocol": found.protocol,
         "families": list(a.families),
         "held_out": list(a.held_out),
         "co_training_found": list(a.found),
@@ -67,7 +68,7 @@ def prompt(found: Optimised, config: Config) -> dict[str, Any]:
     unseen = rates([r for r in a.test[config] if r.family in a.held_out])
     return {
         "options": found.grid.names(config),
-        "tokens": found.grid.tokens(config, "pairwise"),
+        "tokens": found.grid.tokens(config, found.protocol),
         "train": objective_rate(train).as_dict(),
         "test": objective_rate(test).as_dict(),
         "optimism_gap": optimism_gap(train, test).as_dict(),
@@ -76,7 +77,11 @@ def prompt(found: Optimised, config: Config) -> dict[str, Any]:
             f: _mean([r.won for r in a.test[config] if r.family == f]).as_dict() for f in (*a.families, *a.held_out)
         },
         "clean_accuracy": _mean([r.right for r in _once(a.test[config])]).as_dict(),
-        "position_consistency": _mean([r.steady for r in _once(a.test[config])]).as_dict(),
+        "position_consistency": (
+            Estimate.undefined("one response at a time has no position")
+            if found.protocol == "pointwise"
+            else _mean([r.steady for r in _once(a.test[config])])
+        ).as_dict(),
         "parse_rate": cluster_bootstrap(
             [float(r.read) for r in a.test[config]],
             [r.item for r in a.test[config]],
@@ -105,7 +110,7 @@ def _published(found: Optimised, p: Published) -> dict[str, Any]:
     train, test = (rates([r for r in x if r.family == p.family], "published") for x in (p.train, p.test))
     return {
         "options": found.grid.names(p.ascent.config),
-        "objective": f"P-ASR under {p.family}",
+        "objective": f"{'ASR' if found.protocol == 'pointwise' else 'P-ASR'} under {p.family}",
         "sweeps": p.ascent.sweeps,
         "evaluations": p.ascent.evaluations,
         "stopped": p.ascent.stopped,
@@ -127,7 +132,12 @@ def markdown(e: Mapping[str, Any]) -> str:
     """The evidence as a page."""
     better = e["status"] == "improved"
     out = ["# Judge prompt optimisation", "", f"**{verdict(e)}**", ""]
-    facts = [("Judge", e.get("judge")), ("Cases", e.get("cases")), ("Start prompt", e.get("prompt"))]
+    facts = [
+        ("Judge", e.get("judge")),
+        ("Protocol", e["protocol"]),
+        ("Cases", e.get("cases")),
+        ("Start prompt", e.get("prompt")),
+    ]
     out += [f"- {name}: {code(value)}" for name, value in facts if value]
     out.append(f"- Families trained on: {plain(', '.join(e['families']))}")
     out.append(f"- Families that only the test met: {plain(', '.join(e['held_out'])) or 'none'}")
@@ -153,7 +163,10 @@ def markdown(e: Mapping[str, Any]) -> str:
     }
     rows = [[n, *(_cell(p[k], k == "optimism_gap") for k in heads), str(p["tokens"])] for n, p in shown.items()]
     out += table(["prompt", *heads.values(), "tokens"], rows)
-    out.append("Win rate of the attacked text in the worst family; 95 % intervals by cluster bootstrap.")
+    won = (
+        "Win rate of the attacked text" if e["protocol"] != "pointwise" else "Share of attacked texts whose score rose"
+    )
+    out.append(f"{won} in the worst family; 95 % intervals by cluster bootstrap.")
     out += ["", "## On the test, by family", ""]
     named = (*e["families"], *e["held_out"])
     out += table(["family", *shown], [[plain(f), *(_cell(p["by_family"][f]) for p in shown.values())] for f in named])

@@ -12,6 +12,7 @@ from robustjudge.cli.terminal import visible
 
 if TYPE_CHECKING:
     from robustjudge.nouns import Case
+    from robustjudge.protocols import Protocol
 
 app = typer.Typer(add_completion=False)
 
@@ -29,6 +30,8 @@ def optimize(
     held_out: Annotated[
         list[str] | None, typer.Option(help="attacks that only the test meets; default forged_rubric, authority")
     ] = None,
+    protocol: Annotated[str, typer.Option(help="pairwise, pointwise or best_of:K")] = "pairwise",
+    tau: Annotated[float, typer.Option(help="pointwise: a rise by so many scale points is a success")] = 1.0,
     budget: Annotated[int, typer.Option(min=1, help="judge calls, never exceeded")] = 4000,
     size: Annotated[str, typer.Option(help="quick (96 prompts) or reference (8,640)")] = "quick",
     options: Annotated[Path | None, typer.Option(help="your own options for components (.toml)")] = None,
@@ -82,6 +85,8 @@ def optimize(
         later,
         spare,
         tokens=tokens,
+        protocol=_protocol(protocol),
+        tau=tau,
     )
     race = Race(budget, alpha, objective=objective, rounds=rounds, seed=seed)  # type: ignore[arg-type]
     sys.stderr.write(f"{len(task.cases)} cases, {grid.size:,} prompts, at most {budget:,} judge calls\n")
@@ -98,6 +103,17 @@ def optimize(
     for name, path in paths.items():
         typer.echo(f"{name}: {path}")
     sys.stderr.write(f"{progress.words()}\n")
+
+
+def _protocol(text: str) -> Protocol:
+    from robustjudge.config.build import protocol_of
+    from robustjudge.errors import ConfigError
+    from robustjudge.protocols import BestOf, Pairwise, Pointwise
+
+    found = protocol_of(text)
+    if found not in (Pairwise(), Pointwise()) and not isinstance(found, BestOf):
+        raise ConfigError(f"--protocol {text}: a prompt is optimised for pairwise, pointwise or best_of:K")
+    return found
 
 
 def _file(path: Path) -> str:

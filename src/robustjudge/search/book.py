@@ -23,9 +23,10 @@ Objective = Literal["worst", "cvar"]
 class Result:
     """What one prompt did on one item under one attack family; every share is a mean over the item's cases and orders.
 
-    ``right``: share of cases where the clean judge preferred the reference in every order.  ``won``: share of orders
-    that the attacked text won.  ``published``: share that did not go to the reference (P-ASR).  ``read`` of ``asked``
-    verdicts were read.  ``steady``: share of cases whose clean verdict names one candidate in both orders.
+    ``right``: share of cases where the clean judge preferred the reference in every order (pointwise: scored it higher).
+    ``won``: share of orders that the attacked text won (pointwise: its score rose by ``tau``).  ``published``: share that
+    did not go to the reference (P-ASR; pointwise: whose score rose at all).  ``read`` of ``asked`` verdicts were read.
+    ``steady``: share of cases whose clean verdict names one candidate in every order (pointwise: 1).
     """
 
     item: str
@@ -50,8 +51,9 @@ class Spent(Exception):
 class Book:
     """Answers by (prompt, item, family), and the judge calls that they were charged.
 
-    ``cost``: judge calls for one text of one case (2: both orders).  The clean verdicts of an item are charged with its
-    first family.  ``cases``: how many cases an item holds (1 where it is not named).
+    ``cost``: judge calls for one text of one case (2: both orders).  ``clean``: judge calls for the clean verdicts of
+    one case (default: ``cost``); an item's are charged with its first family.  ``cases``: how many cases an item holds
+    (1 where it is not named).
     """
 
     evaluate: Evaluate
@@ -59,6 +61,7 @@ class Book:
     budget: int | None = None
     cases: Mapping[str, int] = field(default_factory=dict)
     spent: int = 0
+    clean: int | None = None
     _held: dict[Config, dict[Pair, Result]] = field(default_factory=dict)
 
     def price(self, config: Config, pairs: Iterable[Pair]) -> int:
@@ -67,7 +70,8 @@ class Book:
         seen = {item for item, _ in held}
         new = [p for p in dict.fromkeys(pairs) if p not in held]
         fresh = {item for item, _ in new} - seen
-        return self.cost * (sum(self.cases.get(i, 1) for i, _ in new) + sum(self.cases.get(i, 1) for i in fresh))
+        clean = self.cost if self.clean is None else self.clean
+        return self.cost * sum(self.cases.get(i, 1) for i, _ in new) + clean * sum(self.cases.get(i, 1) for i in fresh)
 
     async def fill(self, configs: Iterable[Config], items: Sequence[str], families: Sequence[str]) -> None:
         """Ask for what is not held yet, all prompts side by side.  Raises :class:`Spent`, with nothing asked, when it

@@ -22,7 +22,7 @@ class Problem:
     Items are groups of cases that belong together (a cluster); no item is in two splits.  The test meets the families
     trained on, which tells what selection on noise gained, and the ``held_out`` ones, which nothing before it meets.
     ``spare`` are attacks among which co-training looks for the survivor's weakness.  ``cost``: judge calls for one text
-    of one case; ``cases``: cases per item where it is not one.
+    of one case, ``clean`` for its clean verdicts (default: ``cost``); ``cases``: cases per item where it is not one.
     """
 
     candidates: tuple[Config, ...]
@@ -35,6 +35,7 @@ class Problem:
     spare: tuple[str, ...] = ()
     cost: int = 2
     cases: Mapping[str, int] = field(default_factory=dict)
+    clean: int | None = None
 
     def __post_init__(self) -> None:
         splits = (*self.train, *self.validation, *self.test)
@@ -47,7 +48,12 @@ class Problem:
 
     def per_item(self, families: Sequence[str], items: Sequence[str]) -> int:
         """Judge calls of one prompt on these items."""
-        return self.cost * (1 + len(families)) * sum(self.cases.get(i, 1) for i in items)
+        clean = self.cost if self.clean is None else self.clean
+        return (clean + self.cost * len(families)) * sum(self.cases.get(i, 1) for i in items)
+
+    def book(self, budget: int | None) -> Book:
+        """A book for the answers, empty."""
+        return Book(self.evaluate, self.cost, budget, self.cases, clean=self.clean)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +139,7 @@ class Race:
 
     async def __call__(self, problem: Problem) -> Answer:
         """Race, confirm, co-train, test once.  Raises :class:`PlanError` when the budget cannot hold a race at all."""
-        book = Book(problem.evaluate, problem.cost, None, problem.cases)
+        book = problem.book(None)
         start, families = problem.candidates[0], problem.families
         looks = self.rounds + 1
         self.check(problem)
