@@ -15,7 +15,7 @@ from robustjudge.suite import Quoted, about, compared, config_of, quoted, shapes
 PINNED = {
     "paper-rq1": "68d978153468",
     "paper-rq1-best-of": "6e745847bb3d",
-    "paper-rq1-defenses": "fb93062a3b64",
+    "paper-rq1-defenses": "16bc98d8df0d",
     "paper-rq1-whitebox": "71396e2fc21b",
     "paper-rq2": "decdd25878f6",
     "paper-rq2-judges": "29e750acc2cb",
