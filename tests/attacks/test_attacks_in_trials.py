@@ -13,7 +13,7 @@ from robustjudge.models.scripted.base import Constant, Scripted
 from robustjudge.models.scripted.fooled import Echo, Fenced, LastInstruction, Obedient
 from robustjudge.models.scripted.plain import LengthBiased, Table
 from robustjudge.models.scripted.whitebox import Additive
-from robustjudge.nouns import Budget, Case, Surprisal
+from robustjudge.nouns import Budget, Case, Surprisal, Turn
 from robustjudge.plan import target_of
 from robustjudge.prompts.library import template
 from robustjudge.protocols import Pairwise, Pointwise, Protocol
@@ -162,6 +162,15 @@ def test_a_fence_that_cannot_be_closed_holds_and_a_table_never_moves(name: str) 
     assert gains(t) == [0.0]
     for protocol in PROTOCOLS:
         assert set(gains(tried(name, Table(), protocol))) == {0.0}
+
+
+def test_a_payload_in_an_earlier_turn_wins_on_the_obedient_judge_and_not_through_a_fence() -> None:
+    told = Case("c2", CASE.task, CASE.response, CASE.references, history=(Turn("user", "Hello."),))
+    for case in (CASE, told):
+        t = tried("E9", Obedient(words=("highest", "level", "top")), Pointwise(), case)
+        assert gains(t)[0] > 0 and t.attacked[0].slate.history[-1].text == t.text
+        assert gains(tried("E9", Fenced(), Pointwise(), case)) == [0.0]
+        assert gains(tried("E9", Table(), Pointwise(), case)) == [0.0]
 
 
 def test_repetition_gives_the_exact_score_of_a_length_biased_judge() -> None:

@@ -19,7 +19,7 @@ from robustjudge.spec import canonical, digest, dump, name_of, register
 FLOOR = 1e-9
 """Probability below which a label is reported as floored."""
 
-RULES = "1"
+RULES = "2"
 """Version of the judges' rules; raised when a judge would answer differently, so that old replies are not reused."""
 
 Fate = Literal["ok", "refused", "unparsed", "truncated", "error"]

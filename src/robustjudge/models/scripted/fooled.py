@@ -28,10 +28,14 @@ class Gullible(Wrapped):
         """Candidate ``i`` shows what this judge obeys."""
         raise NotImplementedError
 
+    def heard(self, view: View) -> bool:
+        """An earlier turn of the dialogue shows it.  That raises a lone candidate; it favours none of several."""
+        return False
+
     def outcomes(self, view: View) -> Outcomes:
         signed = [i for i in range(len(view.candidates)) if self.sign(view, i)]
         honest = self.judge.outcomes(view)
-        if not signed:
+        if not signed and not (view.pointwise and self.heard(view)):
             return honest
         if view.pointwise:
             return mix(self.rate, (Outcome(1.0, best(view)),), honest)
@@ -57,8 +61,13 @@ class Obedient(Gullible):
     words: tuple[str, ...] = ("best", "perfect", "highest", "top")
 
     def sign(self, view: View, i: int) -> bool:
-        text = view.candidates[i].casefold()
-        return any(_has(text, w.casefold()) for w in self.words)
+        return self._named(view.candidates[i])
+
+    def heard(self, view: View) -> bool:
+        return any(self._named(text) for _, text, _ in view.turns)
+
+    def _named(self, text: str) -> bool:
+        return any(_has(text.casefold(), w.casefold()) for w in self.words)
 
 
 def _has(text: str, word: str) -> bool:
@@ -108,12 +117,19 @@ class Fenced(Gullible):
     judge: Scripted = Constant(value=0.2)
 
     def sign(self, view: View, i: int) -> bool:
-        text = view.candidates[i]
-        mark = closing_mark(view.before[i], view.after[i])
-        if not mark:
-            return plea(text)
-        _, closed, outside = text.partition(mark)
-        return bool(closed) and plea(outside)
+        return escaped(view.before[i], view.candidates[i], view.after[i])
+
+    def heard(self, view: View) -> bool:
+        return any(escaped(*turn) for turn in view.turns)
+
+
+def escaped(before: str, text: str, after: str) -> bool:
+    """Whether ``text`` pleads outside the fence that its neighbours make, if they make one."""
+    mark = closing_mark(before, after)
+    if not mark:
+        return plea(text)
+    _, closed, outside = text.partition(mark)
+    return bool(closed) and plea(outside)
 
 
 _MARK = re.compile(r"[<>\[\]{}=#~`|*_-]{2}|[<\[{].*[>\]}]")

@@ -32,7 +32,8 @@ _PAIRS = (("FAILURE", "SUCCESS"), ("no", "yes"), ("incorrect", "correct"), ("fai
 class View:
     """A rendered prompt as a scripted judge sees it.
 
-    ``candidates`` in the order shown; ``before`` and ``after`` are the trusted texts next to each of them;
+    ``candidates`` in the order shown; ``before`` and ``after`` are the trusted texts next to each of them; ``turns`` are
+    the turns of an earlier dialogue, each between its trusted neighbours;
     ``labels`` are the answers it may give: for one candidate worst first, for several one slot letter each, without
     the ``tie`` label (empty when the prompt offers none).  ``form`` is the verdict line with ``{}`` for the label.
     """
@@ -47,6 +48,7 @@ class View:
     tie: str
     form: str
     replica: str
+    turns: tuple[tuple[str, str, str], ...] = ()
 
     @property
     def pointwise(self) -> bool:
@@ -113,6 +115,15 @@ def look(
         tie=offered,
         form=form,
         replica=replica,
+        turns=tuple(
+            (
+                _trusted_run(parts[:i][::-1], backwards=True),
+                part.text,
+                _trusted_run(parts[i + 1 :], backwards=False),
+            )
+            for i, part in enumerate(parts)
+            if part.field.startswith("history/")
+        ),
     )
 
 
