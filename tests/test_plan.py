@@ -170,3 +170,13 @@ def test_fields_never_run_into_each_other_in_a_key() -> None:
     one = Case("c", "t", "r", ("a", "b"), (Weak("w"),))
     two = Case("c", "t", "r", ("a",), (Weak("b"), Weak("w")))
     assert case_key(one) != case_key(two)
+
+
+def test_a_name_never_becomes_a_path() -> None:
+    from robustjudge.plan import artefact_name
+
+    assert artefact_name("judge/none/pointwise/O2") == "judge.none.pointwise.O2.json"
+    for key in ("../../etc/passwd", "a" * 500, "<img>/x", "a\nb", "", ".hidden", "é", "a/../b"):
+        name = artefact_name(key)
+        assert "/" not in name and ".." not in name and len(name) < 80 and name[0] not in ".", key
+    assert artefact_name("é") != artefact_name("è")

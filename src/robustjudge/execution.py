@@ -27,7 +27,7 @@ from robustjudge.engine.writer import Writer, connect
 from robustjudge.errors import ConfigError, Incomplete, Inconclusive, PlanError, RobustJudgeError
 from robustjudge.judges import Guarded, models_of
 from robustjudge.nouns import Case, Completion
-from robustjudge.plan import Plan
+from robustjudge.plan import Plan, artefact_name
 from robustjudge.searched import keep
 from robustjudge.spec import dump, load
 from robustjudge.table import (
@@ -371,7 +371,7 @@ async def _fit(plan: Plan, backend: Backend, folder: Folder, listener: Listener)
     train = [c for c in plan.cases() if (c.cluster or c.id) in plan.train]
     jobs = []
     for key, cell in wanted:
-        file = folder.path / "artefacts" / f"{key.replace('/', '.')}.json"
+        file = folder.path / "artefacts" / artefact_name(key)
         kept = json.loads(file.read_text("utf-8")) if file.is_file() else {}
         if kept.get("train") == [c.id for c in train]:
             found.append((key, load(kept["attack"])))
@@ -388,9 +388,7 @@ async def _fit(plan: Plan, backend: Backend, folder: Folder, listener: Listener)
             "train": [c.id for c in train],
             "trace": landed.trace,
         }
-        folder.write(
-            f"artefacts/{landed.job.key.replace('/', '.')}.json", json.dumps(artefact, indent=2, sort_keys=True)
-        )
+        folder.write(f"artefacts/{artefact_name(landed.job.key)}", json.dumps(artefact, indent=2, sort_keys=True))
         found.append((landed.job.key, attack))
 
     await AsyncDriver(backend, land, window=1, listener=listener, fail_fast=True).run(iter(jobs))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from re import fullmatch, sub
 
 from robustjudge.attacks.base import Attack, Target
 from robustjudge.door import admitted
@@ -12,6 +13,7 @@ from robustjudge.judges import Defense, Guarded, Judge, Prompted, Service, inner
 from robustjudge.nouns import Access, Case
 from robustjudge.prompts.criteria import criteria
 from robustjudge.protocols import Appeal, BestOf, Protocol
+from robustjudge.spec import digest
 from robustjudge.threat import ThreatModel
 from robustjudge.trial import Cell
 
@@ -172,6 +174,14 @@ class Plan:
 def bind(attacks: Iterable[Attack], target: Target) -> tuple[Attack, ...]:
     """The attacks filled in for a judge's form."""
     return tuple(a.bound(target) if hasattr(a, "bound") else a for a in attacks)
+
+
+def artefact_name(key: str) -> str:
+    """The file of an artefact: its key where that is a plain short name, else a hash; no name of a user becomes a path."""
+    flat = key.replace("/", ".")
+    if len(flat) <= 120 and fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.@:+ -]*", flat) and ".." not in flat:
+        return f"{flat}.json"
+    return f"{sub(r'[^A-Za-z0-9]+', '-', flat)[:40].strip('-')}-{digest(key)[:16]}.json"
 
 
 def fit_key(judge: str, defense: str, protocol: Protocol, attack: Attack) -> str:

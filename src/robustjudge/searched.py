@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from robustjudge.attacks.replay import Replay
@@ -12,7 +11,7 @@ from robustjudge.attacks.search import Provenance
 from robustjudge.engine.folder import Folder
 from robustjudge.judges import Guarded
 from robustjudge.nouns import Access
-from robustjudge.plan import Plan
+from robustjudge.plan import Plan, artefact_name
 from robustjudge.spec import dump
 from robustjudge.table import content, open_run
 from robustjudge.trial import Cell, surrogate
@@ -61,7 +60,7 @@ def keep(plan: Plan, folder: Folder) -> None:
             )
             found = Replay(attack.name, tuple((r[0], r[1]) for r in rows), getattr(attack, "channel", "append"), origin)
             told = {"attack": dump(found), "search": dump(attack), "spent": spent, "traces": traces}
-            folder.write(str(Path("artefacts") / f"{key}.json"), json.dumps(told, indent=2, sort_keys=True))
+            folder.write(f"artefacts/{artefact_name(key)}", json.dumps(told, indent=2, sort_keys=True))
     finally:
         db.close()
 

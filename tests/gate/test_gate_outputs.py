@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from dataclasses import replace
@@ -16,7 +17,6 @@ from hypothesis import given, settings, strategies as st
 from lxml import etree
 from test_gate_decide import moved, quiet
 
-from robustjudge.attacks.library import attack
 from robustjudge.errors import DataError
 from robustjudge.execution import Options, execute
 from robustjudge.gate import contracts
@@ -30,11 +30,12 @@ from robustjudge.gate.sarif import relative, sarif
 from robustjudge.gate.summary import MARKER, annotate, code, comment, log_safe, plain, stopped, summary
 from robustjudge.models.scripted import Copycat, Down, Echo, Refuser, Table
 from robustjudge.prompts.lint import Finding
-from robustjudge.steps import run as steps
 
 SCHEMAS = Path(__file__).resolve().parents[1] / "schemas"
 XSD = etree.XMLSchema(etree.parse(SCHEMAS / "junit.xsd"))
+JENKINS = etree.XMLSchema(etree.parse(SCHEMAS / "junit-10.xsd"))
 SARIF = json.loads((SCHEMAS / "sarif_used.json").read_text("utf-8"))
+STANDARD = json.loads((SCHEMAS / "sarif-2.1.0.json").read_text("utf-8"))
 
 HOSTILE = (
     "bad \x01\x1b[31m ]]> & <script>alert(1)</script> | `a``b` @everyone [x](http://e.vil/) ::error::pwn\r\n##[command]x"
@@ -45,13 +46,36 @@ HOSTILE = (
 def checked_xml(text: str) -> etree._Element:
     root = etree.fromstring(text.encode())
     XSD.assertValid(root)
+    JENKINS.assertValid(root)
     return root
 
 
 def checked_sarif(text: str) -> dict[str, object]:
     log: dict[str, object] = json.loads(text)
     jsonschema.Draft202012Validator(SARIF).validate(log)
+    jsonschema.Draft4Validator(STANDARD, format_checker=jsonschema.FormatChecker()).validate(log)
     return log
+
+
+def test_the_vendored_schemas_are_the_published_ones() -> None:
+    listed = dict(re.findall(r"^\| `([\w.-]+)` .*\| `(\w{64})` \|$", (SCHEMAS / "README.md").read_text("utf-8"), re.M))
+    assert set(listed) == {"sarif-2.1.0.json", "junit-10.xsd"}
+    for name, told in listed.items():
+        assert hashlib.sha256((SCHEMAS / name).read_bytes()).hexdigest() == told
+
+
+def test_what_awaits_review_is_skipped_and_a_failure_stays_one(weak_run: Path) -> None:
+    e, d = check(weak_run)
+    failed = next(o for o in d.outcomes if o.failed)
+    other = next(o for o in d.outcomes if o.evaluated and not o.failed and o.attackable)
+    before = checked_xml(junit(e, d))
+    root = checked_xml(junit(e, replace(d, waiting=frozenset({failed.id, other.id}))))
+    assert len(root.findall(".//failure")) == len(before.findall(".//failure"))
+    waits = [
+        s.get("message") for s in root.findall(".//skipped") if (s.get("message") or "").startswith("awaiting review")
+    ]
+    assert len(waits) == 1
+    assert sum("review: awaiting a person" in (f.text or "") for f in root.findall(".//failure")) == 1
 
 
 def test_the_run_folder_holds_both_contracts(weak_run: Path) -> None:
@@ -150,12 +174,6 @@ def hostile(text: str) -> tuple[Evidence, Decision]:
     d = decide(e, Policy())
     marked = tuple(replace(o, span=text) if o.counts else o for o in d.outcomes)
     return e, replace(d, outcomes=marked, judge=text, reasons=(text,), notes=(text,))
-
-
-@pytest.mark.parametrize("name", ["H1", "json_injection", "md_hidden", "E6", "E7", "E11", "invisible"])
-def test_every_output_survives_payloads(name: str) -> None:
-    text = steps(attack(name, quick=True)(cases(1)[0]), None)  # type: ignore[arg-type]
-    outputs_hold(text)
 
 
 def test_every_output_survives_a_hostile_text() -> None:

@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "lint": ("robustjudge.cli.prompts", "check a judge prompt and its reader without any call"),
     "read": ("robustjudge.cli.prompts", "audit a verdict reader on recorded replies"),
     "detector": ("robustjudge.cli.detector", "calibrate and evaluate a detector of attacked texts"),
+    "import": ("robustjudge.cli.importing", "cases from results of promptfoo, DeepEval or Inspect"),
     "calibrate": ("robustjudge.cli.people", "judge package from human labels"),
     "bias": ("robustjudge.cli.people", "bias probes on a judge"),
     "label": ("robustjudge.cli.people", "blind labelling page for several raters"),

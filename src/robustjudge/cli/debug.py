@@ -176,13 +176,14 @@ def planned(folder: Any, config: Path | None) -> tuple[Any, Any, Path]:
     from robustjudge.cli.execute import stored
     from robustjudge.config.build import plan_of
     from robustjudge.config.files import read_config
+    from robustjudge.plan import artefact_name
     from robustjudge.spec import load
 
     settings, base = (read_config(config), config.parent) if config else stored(folder.path)
     plan = plan_of(settings, base)
     fitted = []
     for key, _ in plan.fits():
-        file = folder.path / "artefacts" / f"{key.replace('/', '.')}.json"
+        file = folder.path / "artefacts" / artefact_name(key)
         if file.is_file():
             fitted.append((key, load(json.loads(file.read_text("utf-8"))["attack"])))
     return replace(plan, fitted=tuple(fitted)), settings, base

@@ -13,6 +13,7 @@ import numpy as np
 from robustjudge.measures.budget import budget_curve, first_success
 from robustjudge.measures.grid import Panel
 from robustjudge.measures.views import SCORED, Settings
+from robustjudge.plan import artefact_name
 from robustjudge.table import Table
 
 Key = tuple[str, str, str, int, str]
@@ -51,8 +52,7 @@ def fitted(run: Path, panel: Panel) -> dict[str, dict[str, Any]]:
     """What fitting each universal attack of a panel used, once for all cases, by the artefacts of the run."""
     out = {}
     for line in panel.lines:
-        name = f"{panel.judge}/{panel.defense}/{panel.protocol}/{line.attack}".replace("/", ".")
-        file = run / "artefacts" / f"{name}.json"
+        file = run / "artefacts" / artefact_name(f"{panel.judge}/{panel.defense}/{panel.protocol}/{line.attack}")
         kept = json.loads(file.read_text("utf-8")) if file.is_file() else {}
         if "train" in kept:
             spent = {k: int(n) for k, n in kept["spent"].items()}
