@@ -33,6 +33,13 @@ class DataError(ConfigError):
     """An input row or file cannot be used; the message names file, line and column."""
 
 
+class NoReference(DataError):
+    """A case is to be judged against its reference and has none."""
+
+    reason = "no_reference"
+    """What the row of such a trial says."""
+
+
 class TemplateError(ConfigError):
     """A judge prompt is malformed: a slot missing, doubled or unknown; the message names the line."""
 

@@ -24,7 +24,7 @@ from robustjudge.engine.kernel import Pending
 from robustjudge.engine.ledger import Ledger, Mode
 from robustjudge.engine.outbox import Outbox
 from robustjudge.engine.writer import Writer, connect
-from robustjudge.errors import ConfigError, Incomplete, Inconclusive, PlanError, RobustJudgeError
+from robustjudge.errors import ConfigError, Incomplete, Inconclusive, NoReference, PlanError, RobustJudgeError
 from robustjudge.judges import Guarded, models_of
 from robustjudge.nouns import Case, Completion
 from robustjudge.plan import Plan, artefact_name
@@ -154,14 +154,21 @@ def in_loop(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
     return box[0]
 
 
+def checked(plan: Plan, options: Options) -> Callable[[str], Any]:
+    """The opener of the plan's models, after refusing what cannot be done with them: an unknown name, access that an
+    attack needs and a model lacks.  Opening a model sends nothing."""
+    opened = lru_cache(maxsize=None)(_opener(options))
+    plan.check(lambda name: opened(name).access)
+    return opened
+
+
 async def execute_async(plan: Plan, options: Options) -> Run:
     """Run a plan on the current event loop."""
     from robustjudge.models.prices import table as price_table
     from robustjudge.scales import READER_VERSION
 
     prices = price_table()
-    opened = lru_cache(maxsize=None)(_opener(options))  # opening a model sends nothing
-    plan.check(lambda name: opened(name).access)
+    opened = checked(plan, options)
     for name in models_of_plan(plan) if options.batch else ():
         if not hasattr(opened(name), "batch_line"):
             raise PlanError(f"{name} has no batch service; --batch is for openai/..., anthropic/... and the like")
@@ -222,7 +229,8 @@ async def execute_async(plan: Plan, options: Options) -> Run:
             cell, key = flying.pop(landed.job.key), landed.job.key
             if landed.error is not None:
                 text = "".join(traceback.format_exception(landed.error))
-                row = error_row(cell, key, landed.trace, READER_VERSION, text)
+                reason = landed.error.reason if isinstance(landed.error, NoReference) else "our_error"
+                row = error_row(cell, key, landed.trace, READER_VERSION, text, reason)
                 listener(Event("fault", key, detail=type(landed.error).__name__))
             else:
                 row = _row(landed, cell, READER_VERSION, options.store)

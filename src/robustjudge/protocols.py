@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import ClassVar, Protocol as Interface, runtime_checkable
 
-from robustjudge.errors import DataError, PlanError
+from robustjudge.errors import DataError, NoReference, PlanError
 from robustjudge.nouns import TIE, Case, Slate, Verdict
 from robustjudge.spec import register
 
@@ -108,7 +108,7 @@ class Pairwise(_Choice):
 
     def slates(self, case: Case, response: str, replica: str, seed: int = 0) -> tuple[Slate, ...]:
         if not case.references:
-            raise DataError(f"case {case.id}: pairwise judging needs a reference to compare with, and it has none")
+            raise NoReference(f"case {case.id}: pairwise judging needs a reference to compare with, and it has none")
         pair = (response, case.reference)
         return tuple(_slate(case, tuple(pair[i] for i in order), order, replica) for order in ((0, 1), (1, 0)))
 
@@ -137,7 +137,9 @@ class BestOf(_Choice):
 
     def slates(self, case: Case, response: str, replica: str, seed: int = 0) -> tuple[Slate, ...]:
         if not case.references:
-            raise DataError(f"case {case.id}: best-of-{self.k} needs a reference among the candidates, and it has none")
+            raise NoReference(
+                f"case {case.id}: best-of-{self.k} needs a reference among the candidates, and it has none"
+            )
         rng = Random(f"best_of {case.id} {seed}")
         spare = {w.text: None for w in case.distractors if w.text not in (case.response, case.reference)}
         pool = (response, case.reference, *rng.sample(tuple(spare), self.size(case) - 2))

@@ -278,15 +278,15 @@ _prompt: Callable[[Call], str] = ByIdentity(
 """What a call shows, as it is stored."""
 
 
-def error_row(cell: Cell, key: str, trace: str, reader: str, error: str) -> Row:
-    """The row of a trial that raised: status ``error``, the traceback, nothing scored."""
+def error_row(cell: Cell, key: str, trace: str, reader: str, error: str, reason: str = "our_error") -> Row:
+    """The row of a trial that raised: status ``error``, why, the traceback, nothing scored."""
     values = {
         **_labels(cell),
         "cell": key,
         "attack_status": "ok",
         "clean_status": "error",
         "attacked_status": "error",
-        "reason": "our_error",
+        "reason": reason,
         "reader": reader,
         "trace": trace,
         "error": door.safe(error),

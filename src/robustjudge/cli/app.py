@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Any
 
-from robustjudge.errors import RobustJudgeError, UnknownName
+from robustjudge.errors import RobustJudgeError, StorageError, UnknownName
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("robustjudge.cli.demo", "offline, no key: embedded model and planted judges, a report at the end"),
@@ -90,6 +90,21 @@ def run(argv: list[str]) -> int:
         BrokenPipeError
     ):  # the reader of our output has left; `main` keeps the interpreter from complaining at its end
         return PIPE_GONE
+    except OSError as fault:
+        if os.environ.get("ROBUSTJUDGE_DEBUG"):
+            raise
+        leave_in_peace()
+        sys.stderr.write(f"StorageError: {_place(fault)}\n")
+        return StorageError.exit_code
+
+
+def _place(fault: OSError) -> str:
+    """What the system refused, where, and what to do."""
+    from robustjudge.cli.terminal import visible
+
+    where = f"{fault.filename}: " if fault.filename is not None else ""
+    told = fault.strerror or str(fault)
+    return visible(f"{where}{told}; check the path, its permissions and the free disk space")
 
 
 def leave_in_peace() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,9 @@ import typer
 from robustjudge.cli.terminal import visible
 
 app = typer.Typer(add_completion=False)
+
+_RAISED = re.compile(r"[A-Za-z_][\w.]*: ")
+"""The line of a traceback that says what was raised."""
 
 
 @app.command("run")
@@ -62,7 +66,7 @@ def run(
     from robustjudge.config.build import plan_of, services_of, settings_of, with_limit
     from robustjudge.config.files import found, read_config
     from robustjudge.errors import ConfigError
-    from robustjudge.execution import Options, execute
+    from robustjudge.execution import Options, checked, execute
 
     if fleet is not None:
         if config or suite or judge or cases or attack or resume or dry_run or batch:
@@ -129,6 +133,7 @@ def run(
         from robustjudge.forecast import expected, forecast
         from robustjudge.forecast_text import pilot_words, words
 
+        checked(plan, Options(models=settings_of(settings)))
         ahead = forecast(plan, settings_of(settings))
         typer.echo(words(ahead))
         if pilot is not None:
@@ -215,14 +220,28 @@ def require_usable(path: Path) -> None:
     try:
         usable = "clean_status = 'ok' AND attacked_status = 'ok'"
         rows, ok = db.execute(f"SELECT count(*), total({usable}) FROM trials").fetchone()
-        why = db.execute("SELECT reason FROM trials GROUP BY reason ORDER BY count(*) DESC LIMIT 1").fetchone()
+        sql = "SELECT reason, clean_status, cell, error FROM trials GROUP BY reason ORDER BY count(*) DESC LIMIT 1"
+        found = db.execute(sql).fetchone()
     finally:
         db.close()
     if rows and not ok:
-        raise Incomplete(
-            f"0 of {rows} rows have a verdict to compare (most often: {why[0]}), so nothing was measured;"
-            " `robustjudge doctor --live` checks the endpoint, `run --resume runs --retry-errors` tries again"
+        raise Incomplete(f"0 of {rows} rows have a verdict to compare, so nothing was measured; {_next(*found)}")
+
+
+def _next(reason: str, status: str, cell: str, error: str | None) -> str:
+    """Why most rows of a run that measured nothing have no verdict, and what to do about it."""
+    if reason == "no_reference":
+        return "most cases have no reference, which pairs and best-of-K need: add references, or judge pointwise"
+    if reason == "our_error":
+        lines = [x for x in (error or "").splitlines() if _RAISED.match(x)]
+        told = lines[-1] if lines else reason
+        return f"most often: {told}; `robustjudge trace {cell}` shows where"
+    if status == "error":
+        return (
+            f"most often: {reason}; `robustjudge doctor --live` checks the endpoint,"
+            " `robustjudge run --resume runs --retry-errors` tries again"
         )
+    return f"most often: {status} ({reason}); the report shows replies, `robustjudge lint` checks the prompt and its reader"
 
 
 def finish(path: Path, redact: bool = False) -> None:

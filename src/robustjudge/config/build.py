@@ -41,7 +41,7 @@ KINDS = (
 
 def plan_of(config: Config, base: Path = Path()) -> Plan:
     """The plan of a configuration; relative paths are relative to ``base`` (the file's folder)."""
-    judges = tuple((name, judge_of(j, base)) for name, j in config.judges.items())
+    judges = tuple((name, named_judge(name, j, base)) for name, j in config.judges.items())
     source = cases_of(config.cases, base)
     evaluators = {kind: config.evaluators.get(kind, default_evaluator(kind)) for kind in KINDS}
     unknown = set(config.evaluators) - set(KINDS)
@@ -185,6 +185,15 @@ def fitted_at(path: Path) -> Attack:
     except (ValueError, KeyError, TypeError) as fault:
         raise ConfigError(f"{path}: not an artefact of a fitted attack ({fault})") from None
     return attack
+
+
+def named_judge(name: str, c: JudgeConfig, base: Path) -> Judge:
+    """The judge of that name; what is wrong with it is told with the name."""
+    try:
+        return judge_of(c, base)
+    except ConfigError as fault:
+        fault.args = (f"judge {name}: {fault}",)
+        raise
 
 
 def judge_of(c: JudgeConfig, base: Path) -> Judge:

@@ -61,7 +61,11 @@ def read_yaml(path: Path) -> dict[str, Any]:
     try:
         data = yaml.safe_load(text)
     except yaml.YAMLError as fault:
-        raise ConfigError(f"{path}: not valid YAML: {fault}") from None
+        mark = getattr(fault, "problem_mark", None)
+        if mark is None:
+            raise ConfigError(f"{path}: not valid YAML: {fault}") from None
+        told = ", ".join(x for x in (getattr(fault, "context", ""), getattr(fault, "problem", "")) if x)
+        raise ConfigError(f"{path}, line {mark.line + 1}, column {mark.column + 1}: not valid YAML: {told}") from None
     if data is None:
         return {}
     if not isinstance(data, dict):

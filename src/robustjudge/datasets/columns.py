@@ -100,8 +100,10 @@ class Columns:
     ) -> Case:
         for name in self.needed(response=response, require=require):
             if name not in record:
-                near = get_close_matches(name, list(record), n=1, cutoff=0.5)
-                raise _Bad(name, "the field is missing" + (f"; did you mean {near[0]!r}?" if near else ""), "a value")
+                near = get_close_matches(name, list(record), n=1, cutoff=0.6)
+                has = f"the row has {', '.join(map(repr, list(record)[:8]))}"
+                hint = f"did you mean {near[0]!r}?" if near else f"{has}; `columns` maps names"
+                raise _Bad(name, f"the field is missing; {hint}", "a value")
         read = _Reader(record)
         task = read.text(self.task, full=True)
         answer = read.text(self.response, full=response) if response or self.response in record else ""

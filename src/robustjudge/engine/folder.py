@@ -30,7 +30,12 @@ class Folder:
         name = re.sub(r"[^a-z0-9]+", "-", slug.lower()).strip("-")[:40] or "run"
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         path = root / f"{stamp}-{name}-{secrets.token_hex(3)}"
-        path.mkdir(parents=True, mode=0o700)
+        try:
+            path.mkdir(parents=True, mode=0o700)
+        except OSError as fault:
+            raise StorageError(
+                f"{root}: no run folder can be made there ({fault.strerror or fault}); name another with --output"
+            ) from None
         latest = root / "latest"
         spare = root / f".latest-{secrets.token_hex(3)}"
         spare.symlink_to(path.name, target_is_directory=True)
