@@ -107,3 +107,27 @@ def test_what_is_wrong_is_exit_2(project: Cli) -> None:
     ]:
         said = project("redteam", *args)
         assert said.code == 2 and words in said.err, (args, said.err)
+
+
+def test_a_kill_between_any_two_steps_loses_nothing(project: Cli) -> None:
+    """What a kill leaves behind - replies without a file, a torn line, decisions without a run - is taken up again."""
+    args = ("redteam", "--generator", "scripted/constant", "-s", "authority, flattery")
+    assert "6 calls sent, 0 saved" in project(*args).err
+    again = project(*args)  # killed before anything was written: the ledger answers
+    assert "0 calls sent, 6 saved" in again.err
+    assert project("redteam", "-s", "authority", "--review", "required").code == 0
+    whole = FILE.read_bytes()
+    FILE.write_bytes(whole[: len(whole) - 40])  # killed while the last line was written
+    assert len(read_variants(FILE)) == 2
+    assert "1 new, 2 were there before" in project("redteam", "-s", "authority", "--review", "required").out
+    held = list(read_variants(FILE).values())
+    assert len(held) == 3
+    append_variants(FILE, [d for v in held[:2] for d in v.decided("approved", "ann", "2026-11-30T00:00:00+00:00")])
+    assert "0 new, 3 were there before" in project("redteam", "-s", "authority", "--review", "required").out
+    first = project("redteam", "--execute")
+    assert first.code == 0 and "2 approved, 1 wait for review" in first.out
+    append_variants(FILE, held[2].decided("approved", "ann", "2026-11-30T00:00:00+00:00"))
+    second = project("run", "--resume", "runs")  # the row approved later is added, the others are kept
+    assert second.code == 0, second.err
+    runs = [p for p in Path("runs").iterdir() if not p.is_symlink()]
+    assert len(runs) == 1

@@ -172,9 +172,9 @@ def _tell(d: Any, fixes: list[dict[str, Any]], risk: str, report: Path) -> None:
             typer.echo(f"  {visible(told, 300)}")
     for r in fixes:
         after = _measured(r) if r["measured"] and r["kind"] != "none" else "" if r["measured"] else "untested"
-        typer.echo(
-            f"  change {visible(r['attack_category'], 60)}: {visible(r['change'], 200)}{f' ({after})' if after else ''}"
-        )
+        place = f" at {visible(r['where'], 120)}" if r["where"] else ""
+        told = f" ({after})" if after else ""
+        typer.echo(f"  change {visible(r['attack_category'], 60)}: {visible(r['change'], 200)}{place}{told}")
     typer.echo(f"  {risk}\n  {report}")
 
 
