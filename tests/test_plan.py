@@ -100,8 +100,8 @@ def test_universal_attacks_are_fitted_on_the_training_clusters_and_deployed_on_t
     assert len([n for n in names(plan) if n[2] == "H1"]) == 4
     done = replace(plan, fitted=((key, made),))
     assert list(done.fits()) == []
-    with pytest.raises(PlanError, match="must be fitted"):
-        list(replace(plan, train=frozenset()).fits())
+    with pytest.raises(PlanError, match="set train_share"):
+        replace(plan, train=frozenset()).check(lambda name: Access.ODDS)
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,9 @@ class Plan:
         first = next((c for c in self.cases() if (c.cluster or c.id) in self.train), None)
         if first is None:
             names = ", ".join(a.name for a in universal)
-            raise PlanError(f"{names} must be fitted on training cases, and the plan has none; give train a share")
+            raise PlanError(
+                f"{names} must be fitted on training cases, and the plan has none; set train_share in the configuration"
+            )
         done = dict(self.fitted)
         for name, judge in self.judges:
             for shield, defense in self.defenses:
@@ -169,6 +171,7 @@ class Plan:
                         )
         if not (self.judges and self.attacks and self.protocols):
             raise PlanError("a plan needs at least one judge, one attack and one protocol")
+        next(self.fits(), None)  # refuses a universal attack without training cases
 
 
 def bind(attacks: Iterable[Attack], target: Target) -> tuple[Attack, ...]:
