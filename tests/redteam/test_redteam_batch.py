@@ -78,3 +78,23 @@ def test_only_what_was_approved_becomes_an_attack(tmp_path: Path) -> None:
     texts = sorted(t for a in made.values() for t in getattr(a, "texts", ()))
     assert texts == [("c1", "text 1"), ("c2", "text 2, edited")]
     assert any(getattr(a, "control", "") == "neutral" for a in made.values())
+
+
+def test_the_queue_says_who_wrote_a_text_and_how_it_was_checked(tmp_path: Path) -> None:
+    from robustjudge.review.queue import Queue, generated
+    from robustjudge.review.store import open_store
+
+    path = tmp_path / "r.jsonl"
+    written = replace(TWELVE[0], source="generator", model="scripted/x", content="response unchanged in place")
+    refused = replace(TWELVE[1], status="rejected", who="content check", reason="the final answer changed from 4 to 5")
+    write(path, [written, refused])
+    store = open_store(tmp_path / "review.sqlite")
+    queue = Queue(generated([path]), store)
+    first, second = queue.item(written.id), queue.item(refused.id)
+    assert first is not None and second is not None
+    assert (first.origin, first.checked) == ("generator scripted/x", "response unchanged in place")
+    assert second.checked.startswith("the final answer changed")
+    assert queue.page().waiting == 1  # what the check refused waits for nobody
+    queue.decide(first, 0, "approve", "ann")
+    assert [v.id for v in ready(read_variants(path).values()).send] == [written.id]
+    store.close()

@@ -28,7 +28,8 @@ STATUS = {"approve": "approved", "edit": "edited", "reject": "rejected"}
 @dataclass(frozen=True, slots=True)
 class Item:
     """One thing to decide on.  ``id`` is its content hash; ``cell`` and ``run`` lead to the trial behind a failure,
-    ``file`` to the review file of a generated input.  ``swing`` in scale units (``None``: no verdict)."""
+    ``file`` to the review file of a generated input.  ``swing`` in scale units (``None``: no verdict).  ``origin`` says who
+    wrote a generated input, ``checked`` how it was found to keep the response's content."""
 
     id: str
     kind: Kind
@@ -48,6 +49,8 @@ class Item:
     text: str = ""
     expected: float | None = None
     status: str = ""
+    origin: str = ""
+    checked: str = ""
 
     def waits(self, decided: Set[str]) -> bool:
         """Whether nobody has decided on it, here or in its review file."""
@@ -119,6 +122,7 @@ def generated(files: Iterable[Path]) -> tuple[Item, ...]:
 
 def _generated(v: Variant, file: Path) -> Item:
     more: dict[str, Any] = {"file": str(file), "text": v.text, "expected": v.expected, "status": v.status}
+    more |= {"origin": f"{v.source} {v.model}".strip(), "checked": v.reason if v.who and not v.when else v.content}
     return Item(v.id, "generated", v.severity, v.category, v.case, v.attack, **more)
 
 
