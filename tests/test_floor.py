@@ -161,6 +161,8 @@ def test_errors_carry_their_exit_codes_and_near_names() -> None:
     told = UnknownName("attack", "H11", ("H1", "H2", "O1"))
     assert told.near and "Did you mean" in str(told)
     assert "Known: " in str(UnknownName("attack", "zzzzzz", ("H1",)))
+    many = str(UnknownName("attack", "zzzzzz", tuple(f"H{i:02}" for i in range(50))))
+    assert "H39 and 10 more" in many and "H40" not in many
 
 
 def test_names_are_listed_by_base() -> None:

@@ -17,6 +17,10 @@ class ConfigError(RobustJudgeError):
     """A file, option or name is wrong; nothing was sent."""
 
 
+SHOWN = 40
+"""Known names that a refused name is answered with."""
+
+
 class UnknownName(ConfigError):
     """A name that nothing is registered under; carries the nearest known names."""
 
@@ -24,7 +28,9 @@ class UnknownName(ConfigError):
         from difflib import get_close_matches
 
         near = get_close_matches(name, known, n=3, cutoff=0.5)
-        hint = f" Did you mean {' or '.join(near)}?" if near else f" Known: {', '.join(sorted(known))}."
+        shown, more = sorted(known)[:SHOWN], len(known) - SHOWN
+        rest = f" and {more} more" if more > 0 else ""
+        hint = f" Did you mean {' or '.join(near)}?" if near else f" Known: {', '.join(shown)}{rest}."
         super().__init__(f"unknown {kind} {name!r}.{hint}")
         self.kind, self.name, self.near = kind, name, tuple(near)
 

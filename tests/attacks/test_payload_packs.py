@@ -5,7 +5,7 @@ from importlib.resources import files
 
 import pytest
 
-from robustjudge.attacks import packs
+from robustjudge.attacks import library, packs
 from robustjudge.attacks.base import PROTOCOLS, NoCandidate, Target
 from robustjudge.attacks.probes import _CHAT, SLOT_TOKENS
 from robustjudge.attacks.text import TextAttack
@@ -125,3 +125,9 @@ def test_a_user_pack_becomes_an_attack_and_a_taken_id_is_an_error() -> None:
     with pytest.raises(ConfigError, match="exists already"):
         packs.add(packs.read(HEAD.replace('"x"', '"H1"', 1) + '[en]\nany=["a"]', "mine.toml"))
     del packs._ADDED["clinic_vector"]
+
+
+def test_every_family_that_the_list_shows_can_be_named() -> None:
+    for name in library.attack_names():
+        one = library.attack(name)
+        assert name in library.expand((str(one.family),))

@@ -208,18 +208,24 @@ def attack_suites() -> Mapping[str, tuple[str, ...]]:
 
 
 def suite(name: str) -> tuple[str, ...]:
-    """The attack names of a suite or category; ``all`` is every attack but the controls."""
+    """The attack names of a suite, category or family; ``all`` is every attack but the controls."""
     key = name.strip().lower().replace(" ", "_").replace("optimization", "optimisation")
     if key == "all":
         controls = {*_suites()["controls"], "honest_rewrite"}
         return tuple(n for n in attack_names() if n not in controls)
     found = _suites().get(key)
     if found is None:
-        own = tuple(i for i in packs.pack_ids() if packs.pack(i).category == key)
+        own = tuple(n for n in attack_names() if key in _groups(n))
         if not own:
             raise UnknownName("attack suite", name, (*_suites(), "all"))
         return own
     return found
+
+
+def _groups(name: str) -> tuple[str, str]:
+    """The family and the category of an attack, as ``list attacks`` shows them."""
+    one = attack(name)
+    return str(getattr(one, "family", "")), str(getattr(one, "category", ""))
 
 
 def expand(names: tuple[str, ...]) -> tuple[str, ...]:
