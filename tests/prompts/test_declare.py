@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from robustjudge import spec
-from robustjudge.errors import ConfigError, RobustJudgeError
+from robustjudge.errors import ConfigError, RobustJudgeError, TemplateError
 from robustjudge.nouns import Slate
 from robustjudge.prompts.declare import declare
 from robustjudge.prompts.render import render
@@ -46,7 +46,7 @@ def test_chat_messages_and_files(tmp_path: Path) -> None:
         {
             "messages": [
                 {"role": "system", "file": "system.txt"},
-                {"role": "user", "text": "{task}\nA:{response_a}\nB:{response_b}"},
+                {"role": "user", "text": "{task}\nA:{response_a}\nB:{response_b}\nVERDICT: A, B or tie"},
             ],
             "scale": ["A", "B", "tie"],
         },
@@ -54,7 +54,15 @@ def test_chat_messages_and_files(tmp_path: Path) -> None:
     )
     assert t.pairwise is not None and t.pairwise.scale.tie == "tie"
     system, user = render(t.form(2), Slate("q", ("x", "y"), (0, 1)))
-    assert system.text.startswith("You grade - ") and user.text == "q\nA:x\nB:y"
+    assert system.text.startswith("You grade - ") and user.text == "q\nA:x\nB:y\nVERDICT: A, B or tie"
+
+
+def test_a_prompt_that_asks_for_no_verdict_is_refused_with_its_line() -> None:
+    silent = {**BASE, "prompt": "Question: {question}\nText: {output}\nHow good is it?", "reply": "verdict"}
+    with pytest.raises(TemplateError, match="line 3: the prompt does not say how the verdict is to be written"):
+        declare(silent)
+    declare({**silent, "prompt": silent["prompt"] + "\n{verdict}"})
+    declare({**silent, "reply": {"form": "regex", "pattern": "(?P<value>[0-9]+)"}})  # the reader is the user's own
 
 
 def test_a_prompt_in_parts(tmp_path: Path) -> None:

@@ -35,7 +35,14 @@ PROMPTS: list[tuple[str, dict[str, Any], int | None]] = [
     ("no-boundary", {"fence": "plain"}, 5),
     ("no-data-note", {"fence": "plain", "prompt": "{task}\n{response}\nVERDICT: 1 to 10"}, 1),
     ("no-task", {"prompt": "{response}\nVERDICT: 1 to 10"}, 1),
-    ("no-verdict-form", {"prompt": "{task}\n{response}\nHow good is it from 1 to 10?"}, 1),
+    (
+        "no-verdict-form",
+        {
+            "prompt": "{task}\n{response}\nHow good is it from 1 to 10?",
+            "reply": {"form": "regex", "pattern": r"(?m)^(?P<value>[0-9]+)$"},
+        },
+        1,
+    ),
     (
         "verdict-first",
         {"prompt": "{task}\n{response}\nFirst give the score from 1 to 10 as Score: n, then explain."},

@@ -10,6 +10,7 @@ from typing import Any
 
 from robustjudge.errors import ConfigError, TemplateError, UnknownName
 from robustjudge.prompts.library import from_toml
+from robustjudge.prompts.lint import asks_for_verdict
 from robustjudge.prompts.reply import ReplyForm, load
 from robustjudge.prompts.slots import NAMES, TRUSTED, UNTRUSTED
 from robustjudge.prompts.template import Form, Part, PromptMessage, Template
@@ -74,6 +75,12 @@ def declare(data: Mapping[str, Any], folder: Path | str = ".", where: str = "jud
         source=source,
     )
     _all_used(form, slots, source)
+    if form.answer is not None and form.answer.style == "verdict" and not asks_for_verdict(form):
+        last = sum(m.text.count("\n") for m in messages) + 1
+        raise TemplateError(
+            f"{source}, line {last}: the prompt does not say how the verdict is to be written, and nobody could read it;"
+            " add {verdict} there, or declare another form as reply"
+        )
     name = str(data.get("name") or Path(source).stem)
     forms: dict[str, Form] = {protocol: form}
     return Template(

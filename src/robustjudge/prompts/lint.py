@@ -157,6 +157,12 @@ def _boundaries(form: Form) -> Iterator[Finding]:
                 )
 
 
+def asks_for_verdict(form: Form) -> bool:
+    """Whether the prompt says in some form how the verdict is to be written."""
+    slots = {s.slot for m in form.segments for s in m}
+    return "verdict" in slots or form.appended or _FORM.search("\n".join(m.text for m in form.messages)) is not None
+
+
 def _wording(form: Form) -> Iterator[Finding]:
     text = "\n".join(m.text for m in form.messages)
     slots = {s.slot: s.line for m in form.segments for s in m if s.slot}
@@ -166,8 +172,7 @@ def _wording(form: Form) -> Iterator[Finding]:
             yield _finding("hidden-character", form.source, spot[0], f"{spot[1]} stands in the prompt; remove it")
     if "task" not in slots:
         yield _finding("no-task", form.source, 1, "no {task} slot: the judge cannot know what was asked for")
-    ours = "verdict" in slots or form.appended
-    if not ours and not _FORM.search(text):
+    if not asks_for_verdict(form):
         yield _finding(
             "no-verdict-form", form.source, 1, "the prompt does not say how to write the verdict; add {verdict} to it"
         )
