@@ -6,7 +6,7 @@ import pytest
 
 from robustjudge.attacks import packs
 from robustjudge.config.build import cases_of, plan_of, protocol_of
-from robustjudge.config.files import found, read_config, validated
+from robustjudge.config.files import found, read_config, read_yaml, validated
 from robustjudge.config.schema import CasesConfig, Config
 from robustjudge.datasets.base import BadRow
 from robustjudge.errors import ConfigError, UnknownName
@@ -158,3 +158,12 @@ def test_a_payload_pack_of_the_user_is_an_attack(tmp_path: Path, monkeypatch: py
     assert [a.name for a in plan_of(validated(Config, data, "test"), tmp_path).attacks] == ["H1", "house_plea"]
     with pytest.raises(ConfigError, match=r"missing\.toml cannot be read"):
         plan_of(validated(Config, {**data, "attacks": ["payload:missing.toml"]}, "test"), tmp_path)
+
+
+def test_a_key_that_stands_twice_is_refused_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "robustjudge.yaml"
+    path.write_text("judges:\n  j:\n    slots:\n      a: task\n      a: response\n", "utf-8")
+    with pytest.raises(ConfigError, match=r"line 5, column 7.*'a' stands twice"):
+        read_yaml(path)
+    path.write_text("base: &b {x: 1}\nother: {<<: *b, y: 2}\n", "utf-8")
+    assert read_yaml(path)["other"] == {"x": 1, "y": 2}

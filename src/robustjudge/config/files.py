@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,32 @@ def read_table(path: Path) -> dict[str, Any]:
     return table if isinstance(table, dict) else {}
 
 
+@cache
+def _once() -> Any:
+    """The safe loader, but a key that stands twice in one mapping is an error: the last one would win in silence."""
+    import yaml
+
+    class Once(yaml.SafeLoader):
+        pass
+
+    def mapping(loader: Any, node: Any) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if key.value == "<<" or not isinstance(key.value, str):
+                continue
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key.value!r} stands twice in one mapping", key.start_mark
+                )
+            seen.add(key.value)
+        loader.flatten_mapping(node)
+        made: dict[Any, Any] = yaml.constructor.SafeConstructor.construct_mapping(loader, node, deep=True)
+        return made
+
+    Once.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, mapping)
+    return Once
+
+
 def read_yaml(path: Path) -> dict[str, Any]:
     """The mapping in a YAML file; syntax errors carry line and column."""
     import yaml
@@ -59,7 +86,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as fault:
         raise ConfigError(f"{path}: cannot be read ({fault})") from None
     try:
-        data = yaml.safe_load(text)
+        data = yaml.load(text, _once())
     except yaml.YAMLError as fault:
         mark = getattr(fault, "problem_mark", None)
         if mark is None:
