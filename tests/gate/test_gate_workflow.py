@@ -76,11 +76,13 @@ def repository(tmp_path: Path) -> Path:
         for i in range(70)
     ]
     (home / "cases.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows), "utf-8")
-    (home / "policy.yaml").write_text("rule: strict\nminimum_n: 60\nrequire: [injection, format_hacking]\n", "utf-8")
+    policy = (home / "policy.yaml").read_text("utf-8")
+    assert "minimum_n: 60" in policy
+    (home / "policy.yaml").write_text(policy.replace("[injection]", "[injection, format_hacking]"), "utf-8")
     config = (home / "robustjudge.yaml").read_text("utf-8")
     config = config.replace("scripted/gameable", "scripted/fenced?judge=table").replace("fence: nonce", "fence: plain")
     config = re.sub(r"attacks: \[.*\]", "attacks: [H1, H4]", config)
-    (home / "robustjudge.yaml").write_text(config + "policy: policy.yaml\n", "utf-8")
+    (home / "robustjudge.yaml").write_text(config, "utf-8")
     git = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org"]
     for args in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "start"]):
         subprocess.run([*git, *args], cwd=home, check=True)

@@ -171,5 +171,12 @@ def test_the_run_browser_shows_a_hostile_run_and_nothing_acts(browser: Any, run:
         assert page.locator("#trials").count() == 1
         press(page, "d")
         assert page.locator("#verdict").count() == 1
+        page.fill("textarea[name=policy]", "minimum_n: 500  # d, tried out")
+        page.keyboard.press("Escape")
+        press(page, "d")  # decided again under another policy, without a call
+        assert page.inner_text("#verdict") == "inconclusive" and "500" in page.inner_text("main")
+        assert page.input_value("textarea[name=policy]").endswith("tried out")
+        page.goto(f"http://127.0.0.1:{server.port}/compare?a={run.name}&b={run.name}")
+        assert "trials flipped" in page.inner_text("main")
         assert page.evaluate("() => [window.pwned, document.images.length]") == [None, 0]
     assert acted == []

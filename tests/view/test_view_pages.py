@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+from datetime import date
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -10,7 +12,13 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from starlette.testclient import TestClient
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "gate"))
+
+from gate_runs import run
+
 from page_help import PORT, TOKENS, client, hostile_run, live
+from robustjudge.gate.evidence import evidence
+from robustjudge.models.scripted import Copycat, Table
 from robustjudge.reports.texts import visible
 from robustjudge.view.app import app_of
 from robustjudge.view.pages import environment
@@ -52,6 +60,14 @@ def test_trials_are_filtered_and_paged(root: Path) -> None:
     assert "0 trials match" in c.get("/run/first", params={"attack": "' OR 1=1 --"}).text
 
 
+def test_a_name_with_hidden_characters_can_be_chosen_as_it_is_shown(root: Path) -> None:
+    c = client(app_of(root))
+    judge = visible(next(iter(evidence(root / "hostile").manifest["judges"])))
+    assert "\\u202e" in judge and "0 trials match" not in c.get("/run/hostile", params={"judge": judge}).text
+    answer = c.get("/run/hostile/decide", params={"judge": judge, "policy": "minimum_n: 500"})
+    assert answer.status_code == 200 and ">inconclusive<" in answer.text
+
+
 def test_one_trial_shows_every_text_and_marks_what_was_inserted(root: Path) -> None:
     c = client(app_of(root))
     link = re.search(r"/run/first/trial/\w+", c.get("/run/first", params={"attack": "H1"}).text)
@@ -78,6 +94,51 @@ def test_thresholds_and_policy_are_turned_without_a_call(root: Path) -> None:
     assert 'class="pass"' in loose
     marks = [c.get("/run/first/decide", params={"pass_mark": m}).text for m in ("0.5", "0.95")]
     assert marks[0] != marks[1]
+
+
+WAIVER = """- {{owner: ann, approver: bob, reason: known <b>, created: {0}, expires: {0},
+   scope: {{judge: planted, prompt_hash: {1}, category: format_hacking}}}}"""
+
+
+def test_policies_waivers_and_a_baseline_are_tried_live(tmp_path: Path) -> None:
+    first, second = (run(tmp_path, model, 70, ("json_injection",)).name for model in (Copycat(judge=Table()), Table()))
+    root = tmp_path / "runs"
+    c = client(app_of(root))
+
+    def verdict(**query: str) -> str:
+        text = c.get(f"/run/{first}/decide", params=query).text
+        found = re.search(r'id="verdict" class="(\w+)">([^<]+)<', text)
+        return found[2] if found else text[text.index('id="fault"') :][:400]
+
+    assert verdict() == "fail"
+    assert verdict(policy="rule: rate\nmax_rate: 0.5\nthreshold: 1") == "pass"
+    assert verdict(policy="rule: rate\nmax_rate: 0.5\nthreshold: 1", minimum_n="1000") == "pass"  # the text stands
+    assert verdict(policy="minimum_n: 500") == "inconclusive"
+    assert "did you mean threshold?" in verdict(policy="treshold: 1") and "YAML" in verdict(policy="[")
+    assert "59" in verdict(policy="rule: rate\nmax_rate: 0.05\nminimum_n: 30")
+    assert "unknown category" in verdict(policy="require: [injektion]")
+    prompt = evidence(root / first).prompt_hash
+    day = date.today().isoformat()
+    assert verdict(waivers=WAIVER.format(day, prompt)) == "pass with accepted risk"
+    assert verdict(waivers=WAIVER.format("2020-01-01", prompt)) == "fail"
+    assert "as in a waiver file" in verdict(waivers="x: y") and "waiver 1" in verdict(waivers="- {}")
+    assert verdict(baseline=second) == "fail" and "no such run" in verdict(baseline="nowhere")
+    text = c.get(f"/run/{first}/decide", params={"baseline": second, "policy": "</textarea><script>x"}).text
+    assert live(text) == [] and second in text
+
+
+def test_the_runs_own_policy_is_what_is_shown_first(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "policy.yaml").write_text("rule: rate\nmax_rate: 0.5\nthreshold: 0.9\n", "utf-8")
+    rows = [scored(f"c{i:02d}", 3, 9 if i < 8 else 3, judge="j", severity="critical") for i in range(64)]
+    config = {"base": str(tmp_path), "policy": "policy.yaml"}
+    write(tmp_path / "runs" / "own", rows, {"state": "complete", "judges": {"j": {}}, "config": config})
+    c = client(app_of(tmp_path / "runs"))
+    assert (
+        "max_rate: 0.5</textarea>" not in c.get("/run/own/decide").text
+        and "max_rate: 0.5" in c.get("/run/own/decide").text
+    )
+    (tmp_path / "policy.yaml").unlink()
+    assert c.get("/run/own/decide").status_code == 200
 
 
 @pytest.mark.parametrize(

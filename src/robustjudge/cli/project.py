@@ -15,6 +15,7 @@ FILES = {
     "robustjudge.yaml": "robustjudge.yaml",
     "prompts/judge.txt": "judge.txt",
     "cases.jsonl": "cases.jsonl",
+    "policy.yaml": "policy.yaml",
     "README.robustjudge.md": "readme.md",
 }
 """Path in the project -> packaged file it is copied from."""

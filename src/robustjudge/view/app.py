@@ -14,7 +14,7 @@ from robustjudge.engine.folder import TABLE, Folder
 from robustjudge.errors import RobustJudgeError
 from robustjudge.exports import compare
 from robustjudge.view.pages import Missing, assets, page, told, whole
-from robustjudge.view.runs import FILTERS, NUMBERS, ORDERS, SIZE, Dials, Runs, again, choices, rows
+from robustjudge.view.runs import FILTERS, NUMBERS, ORDERS, SIZE, Dials, Runs, again, choices, declared, meant, rows
 from robustjudge.view.trial import text_of, trial_of
 
 FIGURES = ("asr", "shift", "win", "tie", "top_score_rate", "decision_flip_rate")
@@ -32,6 +32,7 @@ class View:
     def run(self, request: Request) -> Response:
         """The trials of a run that match the filters, page by page."""
         name, path, query = self._at(request)
+        query = meant(path, query)
         number = _number(query.get("page", ""))
         order = query.get("order", "cell")
         found, n = rows(path, query, order, number)
@@ -65,17 +66,19 @@ class View:
     def decide(self, request: Request) -> Response:
         """Thresholds and policy turned on the stored rows; no call is made."""
         name, path, query = self._at(request)
-        held = choices(path)
+        query, held = meant(path, query), choices(path)
         decision: Any = None
         found: list[Any] = []
         fault = ""
+        query.setdefault("policy", declared(path))
         try:
             dials = Dials.of(query, held["judge"])
-            decision, found = again(path, dials)
+            other = self.runs.path(dials.baseline) if dials.baseline else None
+            decision, found = again(path, dials, other)
         except RobustJudgeError as wrong:
             fault = str(wrong)
         values = {n: query.get(n) or f"{usual[0]:g}" for n, usual in NUMBERS.items()}
-        chosen = {k: query.get(k, "") for k in ("judge", "defense", "rule")}
+        chosen = {k: query.get(k, "") for k in ("judge", "defense", "rule", "policy", "waivers", "baseline")}
         return page(
             request,
             "decide.html",
@@ -88,6 +91,7 @@ class View:
             chosen=chosen,
             choices=held,
             figures=FIGURES,
+            others=[n for n in self.runs.paths() if n != name],
         )
 
     def compare(self, request: Request) -> Response:

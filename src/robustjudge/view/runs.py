@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,12 @@ from typing import Any
 from robustjudge.engine.folder import TABLE, Folder
 from robustjudge.errors import ConfigError, RobustJudgeError
 from robustjudge.gate.check import check
-from robustjudge.gate.policy import Policy
+from robustjudge.gate.policy import Policy, parse_policy
+from robustjudge.gate.waivers import Waiver, parse_waiver
 from robustjudge.measures.grid import panels
 from robustjudge.measures.views import Settings
 from robustjudge.reports.model import NEEDED
+from robustjudge.reports.texts import visible
 from robustjudge.table import Table, open_run
 from robustjudge.view.pages import Missing
 
@@ -103,6 +105,14 @@ def _choices(path: Path, mark: tuple[int, ...]) -> dict[str, tuple[str, ...]]:
         db.close()
 
 
+def meant(path: Path, query: dict[str, str]) -> dict[str, str]:
+    """The query with each filter's value as the run holds it: a page shows hidden characters of a name as escapes, and
+    that is what comes back when the name is chosen."""
+    held = choices(path)
+    shown = {c: {visible(x): x for x in held[c]} for c in FILTERS if query.get(c)}
+    return {**query, **{c: names.get(query[c], query[c]) for c, names in shown.items() if query[c] not in held[c]}}
+
+
 def rows(path: Path, chosen: Mapping[str, str], order: str, number: int) -> tuple[list[dict[str, Any]], int]:
     """Page ``number`` (from 0) of the trials that match, and how many match."""
     wanted = {c: chosen[c] for c in FILTERS if chosen.get(c)}
@@ -140,12 +150,19 @@ NUMBERS: Mapping[str, tuple[float, float, float]] = {
 
 @dataclass(frozen=True)
 class Dials:
-    """Thresholds and gate policy as a visitor has set them."""
+    """Thresholds and gate policy as a visitor has set them.
+
+    ``policy_text`` (YAML, as in a policy file) stands for the gate's own numbers where it says anything; ``waivers_text``
+    is YAML as in a waiver file, ``baseline`` the name of another run.
+    """
 
     judge: str
     defense: str
     rule: str
     values: Mapping[str, float]
+    policy_text: str = ""
+    waivers_text: str = ""
+    baseline: str = ""
 
     @classmethod
     def of(cls, query: Mapping[str, str], judges: tuple[str, ...]) -> Dials:
@@ -162,10 +179,16 @@ class Dials:
             values[name] = value
         rule = query.get("rule", "strict")
         judge = query.get("judge") or (judges[0] if judges else "")
-        return cls(judge, query.get("defense") or "none", rule, values)
+        texts = (query.get("policy", ""), query.get("waivers", ""), query.get("baseline", ""))
+        return cls(judge, query.get("defense") or "none", rule, values, *texts)
 
     def policy(self) -> Policy:
-        """The gate policy of these dials."""
+        """The gate policy of these dials; raises :class:`ConfigError` for one that is wrong or cannot hold."""
+        if self.policy_text.strip():
+            given = _yaml("policy", self.policy_text)
+            if not isinstance(given, Mapping):
+                raise ConfigError("policy: expected keys and values, as in a policy file")
+            return replace(parse_policy(given), defense=self.defense)
         v = self.values
         rate = v["max_rate"] if self.rule == "rate" else None
         return Policy(
@@ -179,9 +202,44 @@ class Dials:
         )
 
 
-def again(path: Path, dials: Dials) -> tuple[Any, list[Any]]:
-    """The gate's decision and the panels of one judge under other thresholds, from the rows alone."""
-    _, decision = check(path, dials.policy(), judge=dials.judge)
+def declared(path: Path) -> str:
+    """The text of the policy file that the run's configuration names; empty where there is none to read."""
+    config = dict(Folder(path).manifest().get("config", {}))
+    if not config.get("policy"):
+        return ""
+    try:
+        return (Path(str(config.get("base", "."))) / str(config["policy"])).read_text("utf-8")[:LONGEST]
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+LONGEST = 20_000
+"""Characters of a policy file that fit into the address of a page."""
+
+
+def _yaml(what: str, text: str) -> Any:
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as fault:
+        raise ConfigError(f"{what}: not valid YAML: {fault}") from None
+
+
+def _waivers(text: str) -> tuple[Waiver, ...]:
+    """The accepted risks of a text in the form of a waiver file."""
+    found = _yaml("waivers", text) if text.strip() else []
+    items = found.get("waivers") if isinstance(found, Mapping) else found
+    if not isinstance(items, list):
+        raise ConfigError("waivers: expected a list, as in a waiver file")
+    return tuple([parse_waiver(item, f"waiver {i}") for i, item in enumerate(items, 1)])
+
+
+def again(path: Path, dials: Dials, baseline: Path | None = None) -> tuple[Any, list[Any]]:
+    """The gate's decision and the panels of one judge under other thresholds, policies, waivers and another baseline,
+    from the rows alone."""
+    waivers = _waivers(dials.waivers_text)
+    _, decision = check(path, dials.policy(), judge=dials.judge, baseline=baseline, waivers=waivers)
     table = _table(path, mark(path)).only(judge=dials.judge, defense=dials.defense)
     settings = Settings(tau=dials.values["tau"], pass_mark=dials.values["pass_mark"])
     return decision, list(panels(table, settings))
