@@ -137,6 +137,16 @@ def _attackers(p: Panel) -> list[Flag]:
             out.append(Flag("budget_unused", "note", text))
         if x.notes:
             out.extend(Flag("note", "note", f"{x.attack}: {n} ({c} rows)") for n, c in x.notes.items())
+    rises = sum(x.excused for x in p.lines if not x.control)
+    attackable = sum(x.attackable for x in p.lines if not x.control)
+    if attackable and rises / attackable > 0.05:
+        names = ", ".join(sorted(e for e in p.evaluators if e)) or "the evaluator"
+        text = (
+            f"{rises} of {attackable} attacked texts raised the score but count as"
+            f" failed, since their content quality ({names}) rose too: where the measure compares surfaces, any added words"
+            " may do that; see the mean shift and the decision flips"
+        )
+        out.append(Flag("rise_with_content", "warning", text))
     unknown = sum(x.quality_unknown for x in p.lines)
     planned = sum(x.planned for x in p.lines)
     if planned and unknown / planned > 0.1:

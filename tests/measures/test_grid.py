@@ -326,3 +326,15 @@ def test_one_score_for_everything_is_constant_but_the_worst_for_weak_answers_is_
     assert named("weak", (0, 0), (0, 0), (0, 0)) == [("only_worst", "warning")]
     assert named("moved", (0, 0), (0, 2)) == []
     assert named("opposite", (1, 5), (9, 5)) == []
+
+
+def test_rises_that_the_content_measure_excuses_are_told(tmp_path: Path) -> None:
+    def told(home: str, after: float) -> list[str]:
+        given = [scored(f"c{i}", 3, 9, quality_clean=0.1, quality_attacked=after, evaluator="chrf") for i in range(4)]
+        p = panel(tmp_path / home, [*given, *(identity(r) for r in given)])
+        assert value(line(p), "asr") == (0.0 if after > 0.12 else 1.0)
+        return [f.text for f in sanity.flags(p) if f.name == "rise_with_content"]
+
+    (text,) = told("up", 0.2)
+    assert text.startswith("4 of 4 attacked texts raised the score but count as failed") and "(chrf)" in text
+    assert told("same", 0.1) == []

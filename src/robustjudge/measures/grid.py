@@ -76,6 +76,7 @@ class Line:
     p_bh: float | None = None
     by_task: dict[str, dict[str, Estimate]] = field(default_factory=dict)
     access: str = "NONE"
+    excused: int = 0  # rises that are no success because the content measure rose too
 
 
 @dataclass(frozen=True)
@@ -233,7 +234,14 @@ def _line(t: Any, mask: Any, view: View, null: Any, pointwise: bool, s: Settings
         p,
         by_task=_by_task(rows, part),
         access=one("access"),
+        excused=_excused(rows, part, s) if pointwise else 0,
     )
+
+
+def _excused(t: Any, v: View, s: Settings) -> int:
+    """Attackable trials whose score rose enough, and that count as failed only because content quality rose too."""
+    alone = r.threshold_success(t["clean_score"], t["attacked_score"], np.full(len(t), np.nan), s.tau, s.eps)
+    return int((v.attackable & (np.nan_to_num(alone) > 0) & (np.nan_to_num(v.success) == 0)).sum())
 
 
 def _over_seeds(v: View, drawn: Any) -> Estimate:
