@@ -142,7 +142,9 @@ def command(name: str) -> Any:
         raise UnknownName("command", name, tuple(there()))
     import typer
 
-    found = typer.main.get_command(import_module(COMMANDS[name][0]).app)
+    app = import_module(COMMANDS[name][0]).app
+    app.rich_markup_mode = None  # plain help: boxes cut the names of options and variables to a narrow column
+    found = typer.main.get_command(app)
     return getattr(found, "commands", {}).get(name, found)
 
 
