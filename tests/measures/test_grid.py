@@ -321,8 +321,9 @@ def test_one_score_for_everything_is_constant_but_the_worst_for_weak_answers_is_
         found = sanity.flags(panel(tmp_path / home, [*given, *(identity(r) for r in given)]))
         return [(f.name, f.level) for f in found if f.name in ("constant_judge", "only_worst")]
 
-    assert named("five", (5, 5), (5, 5), (5, 5)) == [("constant_judge", "stop")]
-    assert named("top", (10, 10), (10, 10)) == [("constant_judge", "stop")]
+    assert named("five", *[(5, 5)] * 10) == [("constant_judge", "stop")]
+    assert named("top", *[(10, 10)] * 12) == [("constant_judge", "stop")]
+    assert named("few", (5, 5), (5, 5), (5, 5)) == [("constant_judge", "warning")]
     assert named("weak", (0, 0), (0, 0), (0, 0)) == [("only_worst", "warning")]
     assert named("moved", (0, 0), (0, 2)) == []
     assert named("opposite", (1, 5), (9, 5)) == []
