@@ -47,11 +47,11 @@ SEARCHES: dict[str, tuple[Callable[[int], Any], int]] = {
 """Each search with the number of texts that it may score."""
 
 
-def outcomes(model: Transformers, name: str, right: int) -> list[tuple[float, float, float]]:
+def outcomes(model: Transformers, name: str, right: int, n: int) -> list[tuple[float, float, float]]:
     """Per seed: the margin of the attacked text, of the best random one at equal asks, and the points gained."""
     make, asks = SEARCHES[name]
     out = []
-    for seed in SEEDS:
+    for seed in range(n):
         case = case_of(seed, right)
         text, meter = attacked(model, make(seed), case)
         assert text.startswith(case.response)
@@ -86,29 +86,36 @@ def test_the_planted_weakness_is_there_and_only_there(tiny: Judges) -> None:
     assert all(abs(gained("interacting", x)) <= 0.5 for x in (*TRIGGER, reverse))
 
 
-# one text at a time, random search needs more evaluations than CI has time for before ten seeds settle the sign test
-PLANTED = [pytest.param(n, marks=pytest.mark.campaign) if n == "random_search" else n for n in SEARCHES]
+MORE = [10, pytest.param(20, marks=pytest.mark.campaign)]
+"""Seeds: in CI, and in the campaign."""
 
 
-@pytest.mark.parametrize("name", PLANTED)
-def test_the_search_beats_luck_on_the_planted_judge(tiny: Judges, name: str) -> None:
-    """One-sided sign test p < .05 on the margin re-scored by text, and the written verdict rises."""
-    found = outcomes(tiny["planted"], name, right=1)
-    assert sign_p(sum(a > b for a, b, _ in found), len(found)) < 0.05
-    assert sum(gain > 0 for _, _, gain in found) >= 9
-
-
+@pytest.mark.parametrize("n", MORE)
 @pytest.mark.parametrize("name", SEARCHES)
-def test_no_search_moves_the_robust_judge(tiny: Judges, name: str) -> None:
-    """The written verdict does not rise more often than a sign test would call chance."""
-    found = outcomes(tiny["robust"], name, right=1)
-    assert sum(gain > 0 for _, _, gain in found) <= 1
+def test_the_search_beats_luck_on_the_planted_judge(tiny: Judges, name: str, n: int) -> None:
+    """One-sided sign test p < .05 on the margin re-scored by text, and the written verdict rises."""
+    found = outcomes(tiny["planted"], name, 1, n)
+    wins, risen = sum(a > b for a, b, _ in found), sum(gain > 0 for _, _, gain in found)
+    print(f"planted, {name}: beats luck in {wins} of {n} (p = {sign_p(wins, n):.2g}), verdict risen in {risen}")
+    assert sign_p(wins, n) < 0.05
+    assert risen >= 0.9 * n
 
 
-def test_gradients_beat_random_search_on_an_interacting_weakness(tiny: Judges) -> None:
-    """At equal evaluations, over ten seeds: a trigger none of whose words helps alone."""
+@pytest.mark.parametrize("n", MORE)
+@pytest.mark.parametrize("name", SEARCHES)
+def test_no_search_moves_the_robust_judge(tiny: Judges, name: str, n: int) -> None:
+    """The written verdict rises in at most one of ten cases."""
+    found = outcomes(tiny["robust"], name, 1, n)
+    risen = sum(gain > 0 for _, _, gain in found)
+    print(f"robust, {name}: verdict risen in {risen} of {n}")
+    assert risen <= 0.1 * n
+
+
+@pytest.mark.parametrize("n", MORE)
+def test_gradients_beat_random_search_on_an_interacting_weakness(tiny: Judges, n: int) -> None:
+    """At equal evaluations: a trigger none of whose words helps alone."""
     wins = ties = 0
-    for seed in SEEDS:
+    for seed in range(n):
         case = case_of(seed, 1)
         gcg, meter = attacked(tiny["interacting"], GCG(length=LENGTH, steps=12, width=16, k=12, seed=seed), case)
         rs, _ = attacked(
@@ -117,7 +124,9 @@ def test_gradients_beat_random_search_on_an_interacting_weakness(tiny: Judges) -
         assert meter.spent["losses"] <= 192
         a, b = rescored(tiny["interacting"], case, [gcg, rs])
         wins, ties = wins + (a > b), ties + (a == b)
-    assert sign_p(wins, len(SEEDS) - ties) < 0.05
+    p = sign_p(wins, n - ties)
+    print(f"interacting: GCG ahead of random search in {wins} of {n}, {ties} ties (p = {p:.2g})")
+    assert p < 0.05
 
 
 def test_universal_attacks_win_on_held_out_cases(tiny: Judges) -> None:
@@ -137,6 +146,7 @@ def test_universal_attacks_win_on_held_out_cases(tiny: Judges) -> None:
         a, b = rescored(model, case, [text, f"{case.response} {lucky}."])
         wins += a > b
         rises += (verdict(model, case, text) or 0.0) > (verdict(model, case, case.response) or 0.0)
+    print(f"planted, greedy phrase on held-out cases: {wins} of {len(SEEDS)}, verdict risen in {rises}")
     assert sign_p(wins, len(SEEDS)) < 0.05
     assert rises >= 9
 
@@ -150,7 +160,9 @@ def test_a_null_model_wins_on_held_out_cases(tiny: Judges) -> None:
     first = " ".join(start.choice(WORDS) for _ in range(12))
     held = [case_of(seed, 1) for seed in SEEDS]
     better = [rescored(model, c, [drive(model, made(c)), first]) for c in held]
-    assert sign_p(sum(a > b for a, b in better), len(held)) < 0.05
+    wins = sum(a > b for a, b in better)
+    print(f"planted, null model on held-out cases: {wins} of {len(held)}")
+    assert sign_p(wins, len(held)) < 0.05
     assert list(made.provenance.trace) == sorted(made.provenance.trace)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings, strategies as st
 
 from robustjudge.models.whitebox.bundles import Bundle, Row, bundles, chunks, common
+from robustjudge.models.whitebox.prefix import MOST, Store, Stretch
 
 ids = st.lists(st.integers(0, 2), min_size=1, max_size=9).map(tuple)
 
@@ -60,3 +61,15 @@ def test_chunks_hold_rows_of_equal_length() -> None:
     rows = [Row((1,) * n, (n - 1,)) for n in (4, 5, 4, 5, 4)]
     assert chunks(rows, Bundle(2, (0, 1, 2, 3, 4)), 4, 100) == [(0, 2), (4,), (1,), (3,)]
     assert chunks(rows, Bundle(2, (0, 2, 4)), 1000, 2) == [(0, 2), (4,)]
+
+
+def test_the_store_finds_the_longest_prefix_and_forgets_the_oldest() -> None:
+    store = Store(1 << 20)
+    store.keep(Stretch((1, 2)))
+    store.keep(Stretch((1, 2, 3, 4)))  # extends the first, which is dropped
+    store.keep(Stretch((1, 9)))
+    assert store.longest((1, 2, 3, 7)).ids == (1, 2, 3) and store.longest((1, 9, 9)).ids == (1, 9)
+    assert store.longest((5,)).ids == ()
+    for i in range(MOST - 1):
+        store.keep(Stretch((100 + i,)))
+    assert store.longest((1, 2, 3, 4)).ids == (1,)  # only (1, 9), used later, is left

@@ -11,9 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tiny_judges
+import torch
 from bench import case_of, drive, judge_of
 from hypothesis import given, settings, strategies as st
 from tiny_judges import ID, SPECIAL, WORDS
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
 
 from robustjudge.asks import Gradient
 from robustjudge.errors import ConfigError
@@ -85,6 +89,64 @@ def test_a_suffix_that_changes_in_its_context_has_no_loss(model: Transformers) -
     assert isfinite(found[0]) and found[1] == inf and isfinite(found[2])
     first, _, last = drive(model, losses(glued, suffixes))
     assert (first, last) == (inf, inf)
+
+
+@pytest.fixture(scope="module")
+def pieces_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random model with a byte-level tokenizer, which can be cut anywhere."""
+    merges = [("r", "a"), ("ra", "i"), ("rai", "n"), ("w", "i"), ("wi", "n"), ("win", "d")]
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {piece: i for i, piece in enumerate([*SPECIAL, *alphabet, *(a + b for a, b in merges)])}
+    made = Tokenizer(models.BPE(vocabulary, merges))
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=made, eos_token="<|end|>", additional_special_tokens=list(SPECIAL[2:])
+    )
+    fast.chat_template = tiny_judges.CHAT
+    torch.manual_seed(5)
+    shape = tiny_judges.config()
+    shape.vocab_size = len(vocabulary)
+    folder = tmp_path_factory.mktemp("pieces")
+    tiny_judges.LlamaForCausalLM(shape).save_pretrained(folder)
+    fast.save_pretrained(folder)
+    return folder
+
+
+def cut(text: str, *borders: int) -> Call:
+    return Call("hf/x", (Message("user", (Text("say "), Text(text, "candidate/0", borders))),), Sampling(max_tokens=3))
+
+
+def test_forced_token_borders_are_kept(pieces_folder: Path) -> None:
+    """``rain`` is one token, ``ra|in`` three: the text, its places and what a suffix is found by stay the same."""
+    made = Transformers(str(pieces_folder), threads=1)
+
+    def shown(desk: Any) -> Any:
+        out = []
+        for call in (cut("rain wind"), cut("rain wind", 2), cut("rain wind", 2, 7), cut("rain wind", 0, 9)):
+            prompt = desk.tokens.chat(call)
+            (encoded,) = desk.tokens.encode([prompt])
+            assert "".join(prompt.text[a:b] for a, b in encoded.offsets) == prompt.text
+            out.append((prompt.text, len(encoded.ids)))
+        return out
+
+    (text, whole), (first, two), (second, three), (ends, same) = inside(made, shown)
+    assert text == first == second == ends and (two - whole, same - whole) == (2, 0) and three > two
+
+    suffix = inside(made, lambda desk: desk.tokens.plain("a wind")[1:])
+    asked = [LabelCall(c, ("1", "2"), "VERDICT: ", suffix) for c in (cut("rain wind"), cut("rain wind", 2))]
+    plain, bordered = asyncio.run(made.weigh(tuple(asked)))
+    assert plain.status == bordered.status == "ok" and plain.logprobs != bordered.logprobs
+    (gone,) = asyncio.run(made.weigh((LabelCall(cut("rain wind", 7), ("1", "2"), "VERDICT: ", suffix),)))
+    assert (gone.status, gone.reason) == ("unparsed", "illegal_suffix")  # the border goes through the suffix
+    assert asyncio.run(made.complete(cut("rain wind", 2))).usage.prompt == two
+    asyncio.run(made.close())
+
+
+def test_a_tokenizer_that_cannot_be_cut_says_so(model: Transformers) -> None:
+    reply = asyncio.run(model.complete(cut("rain wind", 2)))
+    (weights,) = asyncio.run(model.weigh((LabelCall(cut("rain wind", 2), ("1",)),)))
+    assert reply.reason == weights.reason == "segmentation_unsupported"
 
 
 def test_a_gradient_where_the_suffix_merged_still_points_somewhere(model: Transformers) -> None:

@@ -28,6 +28,7 @@ class Desk:
 
     def __init__(self, tokens: Tokens, engine: Engine, context: int | None) -> None:
         self.tokens, self.engine, self.context = tokens, engine, context
+        self._sound: dict[tuple[str, str, tuple[str, ...]], bool] = {}
         limits = engine.model.generation_config.eos_token_id if engine.model.generation_config else None
         ends = limits if isinstance(limits, list) else [limits]
         self.ends = frozenset(i for i in (*ends, tokens._tokenizer.eos_token_id) if i is not None)
@@ -85,7 +86,7 @@ class Desk:
         cuts = [self.tokens.cut(p.text) if p is not None else -1 for p in prompts]
         heads = dict.fromkeys(p.head(c) for p, c in zip(prompts, cuts, strict=True) if p is not None and c > 0)
         encoded = dict(zip(heads, self.tokens.encode(list(heads)), strict=True))
-        sound: dict[tuple[str, str, tuple[str, ...]], bool] = {}
+        sound = self._sound
         out: list[tuple[Question, Found | None] | str] = []
         for call, prompt, c in zip(calls, prompts, cuts, strict=True):
             if prompt is None:

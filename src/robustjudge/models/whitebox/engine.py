@@ -111,6 +111,9 @@ class Engine:
         wide = max(1, (1 << 26) // self.size)
         with torch.no_grad():
             for group in groups:
+                if len(group.rows) == 1 and self.share:
+                    out[group.rows[0]] = self._alone(distinct[group.rows[0]], group.shared)
+                    continue
                 prefix = self.prefix(distinct[group.rows[0]].ids[: group.shared])
                 n = len(prefix)
                 for members in chunks(distinct, Bundle(n, group.rows), self.tokens, wide):
@@ -119,6 +122,14 @@ class Engine:
                     for i, found in zip(members, logits.log_softmax(-1)):
                         out[i] = found
         return [out[numbers[row]] for row in rows]
+
+    def _alone(self, row: Row, known: int) -> Any:
+        """One row in one pass behind what is known of its first ``known`` tokens; its keys and values are kept."""
+        prefix = self.store.longest(row.ids[:known])
+        n = len(prefix)
+        logits, layers = self.forward(tensor([row.ids[n:]]), prefix, [r - n for r in row.reads], keep=True)
+        self.store.keep(prefix.joined(row.ids[n:], layers))
+        return logits[0].log_softmax(-1)
 
     # ------------------------------------------------------------------ generation
 

@@ -50,33 +50,38 @@ class Stretch:
         return sum(t.element_size() * t.nelement() for pair in self.layers for t in pair)
 
 
+MOST = 64
+"""Stretches kept: each is compared with every prompt, so more cost more than they save."""
+
+
 class Store:
-    """The stretches computed lately, at most ``limit`` bytes of them; any prefix of one is at hand."""
+    """The stretches computed lately, at most ``limit`` bytes and :data:`MOST` of them; any prefix of one is at hand."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._kept: list[Stretch] = []
+        self._kept: list[tuple[Stretch, int]] = []
 
     def longest(self, ids: Ids) -> Stretch:
         """The longest known prefix of ``ids``."""
         best, at = 0, -1
-        for i, stretch in enumerate(self._kept):
+        for i, (stretch, _) in enumerate(self._kept):
             n = common(stretch.ids, ids)
             if n > best:
                 best, at = n, i
         if at < 0:
             return Stretch()
-        stretch = self._kept.pop(at)
-        self._kept.append(stretch)  # used last
-        return stretch.cut(best)
+        used = self._kept.pop(at)
+        self._kept.append(used)  # used last
+        return used[0].cut(best)
 
     def keep(self, stretch: Stretch) -> None:
         """Remember a stretch; what it extends and what no longer fits is dropped."""
         n = len(stretch)
-        self._kept = [s for s in self._kept if s.ids != stretch.ids[: len(s)] or len(s) > n]
-        self._kept.append(stretch)
-        while len(self._kept) > 1 and sum(s.bytes for s in self._kept) > self._limit:
-            del self._kept[0]
+        self._kept = [k for k in self._kept if k[0].ids != stretch.ids[: len(k[0])] or len(k[0]) > n]
+        self._kept.append((stretch, stretch.bytes))
+        total = sum(size for _, size in self._kept)
+        while len(self._kept) > 1 and (total > self._limit or len(self._kept) > MOST):
+            total -= self._kept.pop(0)[1]
 
 
 @dataclass
