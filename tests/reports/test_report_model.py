@@ -11,6 +11,7 @@ import pytest
 from robustjudge import reports
 from robustjudge.errors import DataError, UnknownName
 from robustjudge.measures.budget import budget_curve, first_success
+from robustjudge.reports.markdown import plain
 from robustjudge.reports.model import build, notes
 from robustjudge.reports.words import full, number, percent, value
 from table_help import chosen, identity, scored, write
@@ -268,3 +269,4 @@ def test_remarks_that_differ_in_numbers_only_are_one_warning(tmp_path: Path) -> 
 def test_definitions_are_sentences_apart(tmp_path: Path) -> None:
     text = reports.write(write(tmp_path / "run", rows()), ("md",))["md"].read_text("utf-8")
     assert " %. Better for the judge: lower." in text and ".Better" not in text
+    assert "- Mean clean score: 0.30 (" in text and plain("1. a") == "1&#46; a" and plain("1.") == "1&#46;"

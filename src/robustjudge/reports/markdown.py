@@ -13,7 +13,7 @@ from robustjudge.reports.texts import one_line, shortened, visible
 
 _SPECIAL = re.compile(
     r"[`\\\[\]<>|&*~$]|(?<![^\W_])_|_(?![^\W_])"  # markup, HTML, tables, mathematics; a _ inside a word is none
-    r"|(?<=\w):(?=//)|(?<=www)\.|^[-+=]|(?<=^\d)[.)]|(?<=^\d\d)[.)]"  # bare addresses, and what starts a list
+    r"|(?<=\w):(?=//)|(?<=www)\.|^[-+=]|(?<=^\d)[.)](?=\s|$)|(?<=^\d\d)[.)](?=\s|$)"  # bare addresses, and what starts a list
 )
 _NAMES = re.compile(r"[@#]+")
 
