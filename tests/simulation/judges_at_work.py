@@ -21,6 +21,7 @@ from robustjudge.models.scripted.plain import Noisy
 from robustjudge.models.scripted.taste import Biased, CitationTruster, MarkdownLover
 from robustjudge.nouns import Case, Estimate, Weak
 from robustjudge.objective import Objective, contexts
+from robustjudge.plan import target_of
 from robustjudge.protocols import BestOf, Pairwise, Pointwise, Protocol
 from robustjudge.spec import register
 from robustjudge.steps import run
@@ -29,7 +30,7 @@ N = 60
 K = 3
 
 FLAWS: dict[str, tuple[Scripted, str]] = {
-    "obeys keywords": (Obedient(rate=0.6, words=("highest", "mark", "stronger", "best", "top")), "H1"),
+    "obeys keywords": (Obedient(rate=0.6, words=("highest", "mark", "better", "best", "top")), "H1"),
     "last instruction": (LastInstruction(rate=0.3), "H1"),
     "gameable": (Gameable(rate=0.8), "H1"),
     "copies verdicts": (Copycat(rate=0.5), "H6"),
@@ -127,11 +128,18 @@ def true_of(name: str) -> Truth:
     """The exact rates of a flaw on a case; all cases are alike to it."""
     model, attack_name = FLAWS[name]
     shown = case(0)
-    text: str = run(attack_for(attack_name)(shown), lambda ask: None)
     pointwise, pairwise, best = Pointwise(), Pairwise(), BestOf(K)
+
+    def text_for(protocol: Protocol) -> str:
+        """What the attack says under a protocol: a plan tells it what the judge decides there."""
+        made = attack_for(attack_name)
+        bound = made.bound(target_of(judge(model.name), protocol)) if hasattr(made, "bound") else made
+        text: str = run(bound(shown), lambda ask: None)
+        return text
 
     def letters(protocol: Protocol) -> list[dict[str, float]]:
         out = []
+        text = text_for(protocol)
         for slate, prompt in zip(
             protocol.slates(shown, text, "final/0"), prompts(model, protocol, text, shown), strict=True
         ):
@@ -145,7 +153,7 @@ def true_of(name: str) -> Truth:
         return out
 
     (before,) = prompts(model, pointwise, shown.response, shown)
-    (after,) = prompts(model, pointwise, text, shown)
+    (after,) = prompts(model, pointwise, text_for(pointwise), shown)
     return Truth(
         truth.shares(model, before, "clean/0"), truth.shares(model, after, "final/0"), letters(pairwise), letters(best)
     )
