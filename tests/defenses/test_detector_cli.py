@@ -144,3 +144,17 @@ def test_a_payload_stands_beside_the_response() -> None:
     first = next(p for p in payloads() if p.placement == "prepend")
     last = next(p for p in payloads() if p.placement == "append")
     assert first.applied("R") == f"{first.text}\n\nR" and last.applied("R") == f"R\n\n{last.text}"
+
+
+def test_every_stack_up_to_a_depth_is_run_and_ranked(folder: Path) -> None:
+    (folder / "robustjudge.yaml").write_text(
+        "judges:\n  j: {model: scripted/gameable}\ncases: [{source: builtin/logic, limit: 2}]\nattacks: [H1]\n"
+        "defenses:\n  screen: {kind: classifier, threshold: shipped}\n  mark: {kind: datamark}\n  sandwich: {}\nstacks: 2\n"
+    )
+    assert command(["run"]) == 0
+    told = json.loads((Folder.open(Path("runs/latest")).path / "report.json").read_text())
+    (panel,) = told["defenses"]["panels"]
+    ranked = [x["defense"] for x in panel["ranking"]]
+    alone = {"none", "screen", "mark", "sandwich"}
+    assert set(ranked) == alone | {"screen+mark", "screen+sandwich", "mark+sandwich"}
+    assert ranked[0].startswith("screen")

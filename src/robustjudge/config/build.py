@@ -270,9 +270,10 @@ def defenses_of(config: Config, base: Path) -> tuple[tuple[str, Any], ...]:
     """The defenses by name; the bare judge is always there, so that every figure has its matched baseline."""
     out: list[tuple[str, Any]] = [("none", None)]
     if config.defenses:
-        from robustjudge.defenses.library import defense_of
+        from robustjudge.defenses.library import defense_of, stacks
 
-        out += [(name, defense_of(name, spec or {}, base)) for name, spec in config.defenses.items() if name != "none"]
+        made = [(name, defense_of(name, spec or {}, base)) for name, spec in config.defenses.items() if name != "none"]
+        out += stacks(made, config.stacks) if config.stacks > 1 else made
     return tuple(out)
 
 

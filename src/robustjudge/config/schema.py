@@ -131,6 +131,9 @@ class Config(Strict):
     defenses: dict[str, dict[str, Any] | None] = Field(
         default_factory=dict, description="name -> settings; every judge runs bare and behind each of them"
     )
+    stacks: int = Field(
+        1, ge=1, le=4, description="run every stack of up to so many of the defenses too; the report ranks them"
+    )
     threats: list[ThreatConfig] = Field(
         default_factory=lambda: [ThreatConfig()], description="who answers the attacker, and what it may spend"
     )

@@ -204,8 +204,13 @@ def cell(e: Estimate | None, unit: str = "%") -> str:
     if unit == "points":
         between = "" if e.low is None or e.high is None else f"{100 * e.low:+.0f} to {100 * e.high:+.0f}, "
         return f"{100 * e.value:+.0f} points ({between}n = {e.n})"
-    between = "" if e.low is None or e.high is None else f"{e.low:.2f} to {e.high:.2f}, "
-    return f"{round(e.value, 2) + 0.0:.2f} ({between}n = {e.n})"
+    between = "" if e.low is None or e.high is None else f"{_hundredths(e.low)} to {_hundredths(e.high)}, "
+    return f"{_hundredths(e.value)} ({between}n = {e.n})"
+
+
+def _hundredths(x: float) -> str:
+    """Two decimals, and no minus before a zero."""
+    return f"{round(x, 2) + 0.0:.2f}"
 
 
 def agreement(ours: Mapping[str, Estimate], theirs: Mapping[str, float], doubt: str = "") -> str:
