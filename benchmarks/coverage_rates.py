@@ -23,11 +23,11 @@ from pathlib import Path
 import numpy as np
 
 from robustjudge.measures.confusion import Confusion
-from robustjudge.measures.designs import Design, correct_rate
+from robustjudge.measures.designs import CorrectedRate, Design, correct_rate, correct_stratified
 from robustjudge.nouns import Estimate
 
 FLOOR, CEILING = 0.93, 0.98
-REFUSES = 0.97  # a judge at chance looks better than chance in 2.5 % of calibrations
+REFUSES = 0.98  # a judge at chance looks better than chance at 99 % in .5 % of calibrations
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,9 @@ CELLS = (
     Cell("rare", "judge_chosen", 0.05, 0.8, 0.95, 1000, 100),
     Cell("near-perfect", "judge_chosen", 0.9, 0.99, 0.97, 500, 100),
     Cell("judge at chance", "judge_chosen", 0.3, 0.5, 0.5, 1000, 200),
+    Cell("common", "stratified", 0.3, 0.9, 0.8, 1000, 200),
+    Cell("rare", "stratified", 0.05, 0.8, 0.95, 2000, 200),
+    Cell("near-perfect", "stratified", 0.9, 0.99, 0.97, 1000, 100),
 )
 REFUSED = (
     Cell("hand-picked", "unknown", 0.3, 0.9, 0.8, 1000, 200),
@@ -86,6 +89,20 @@ def draw(cell: Cell, rng: np.random.Generator, balanced: bool) -> tuple[Confusio
     return Confusion(tp, fp, fn, tn), int(rng.binomial(cell.n, joint[0] + joint[1])), cell.n
 
 
+def stratified(cell: Cell, rng: np.random.Generator) -> CorrectedRate:
+    """Two strata of 70 and 30 % of the items, the second with twice the share of positives (or negatives, where those
+    are rare) of the whole; half of the labels come from each."""
+    sizes, half = (round(0.7 * cell.n), cell.n - round(0.7 * cell.n)), cell.m // 2
+    rare = min(cell.rate, 1 - cell.rate)
+    shares = [0.4 / 0.7 * rare, 2 * rare]
+    if cell.rate > 0.5:
+        shares = [1 - v for v in shares]
+    positives = [int(rng.binomial(n, p)) for n, p in zip(sizes, shares)]
+    events = [int(rng.hypergeometric(x, n - x, half)) for x, n in zip(positives, sizes)]
+    said = sum(int(rng.binomial(x, cell.se) + rng.binomial(n - x, 1 - cell.sp)) for x, n in zip(positives, sizes))
+    return correct_stratified(sizes, events, [half, half], said, cell.n)
+
+
 def covers(e: Estimate, rate: float) -> bool:
     return e.low is not None and e.high is not None and e.low <= rate <= e.high
 
@@ -105,8 +122,10 @@ def run(cell: Cell, replications: int, seed: int) -> tuple[float, float]:
     wide: list[float] = []
     refused, name = 0, "-"
     for _ in range(replications):
-        c, yes, n = draw(cell, rng, is_balanced(cell))
-        r = correct_rate(cell.design, c, yes, n)
+        if cell.design == "stratified":
+            r = stratified(cell, rng)
+        else:
+            r = correct_rate(cell.design, *draw(cell, rng, is_balanced(cell)))
         if r.refusal:
             refused += 1
             continue
@@ -131,7 +150,7 @@ def run(cell: Cell, replications: int, seed: int) -> tuple[float, float]:
 def peers(python: str, replications: int, seed: int) -> None:
     """The peers' coverage on the first draws of every cell."""
     lines = []
-    for cell in CELLS:
+    for cell in (c for c in CELLS if c.design != "stratified"):
         rng = np.random.default_rng(seed)
         for _ in range(replications):
             c, yes, n = draw(cell, rng, is_balanced(cell))

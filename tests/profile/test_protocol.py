@@ -15,6 +15,7 @@ import pytest
 from robustjudge.door import digest
 from robustjudge.errors import DataError, NotComparable
 from robustjudge.measures.confusion import Confusion
+from robustjudge.measures.designs import correct_rate
 from robustjudge.profile import Study, calibrate, diff, load_profile, reconcile, save_profile, verify
 from robustjudge.profile.build import binary_statistics
 from robustjudge.profile.compare import correct_with
@@ -162,6 +163,39 @@ def test_unlabelled_items_give_a_corrected_rate() -> None:
     assert run.corrected is not None and run.corrected.estimator == "post-stratified"
     e = run.corrected.corrected
     assert e.low is not None and e.high is not None and e.low < 0.5 < e.high
+
+
+def test_a_stratified_draw_is_weighed_back() -> None:
+    """Half of the labels come from one tenth of the items, nearly all of them positive: unweighted they mislead."""
+    rng = random.Random(5)
+    rows = []
+    for i in range(1000):
+        stratum, labelled = ("dense", i < 60) if i < 100 else ("thin", i < 160)
+        truth = rng.random() < (0.9 if stratum == "dense" else 0.2)
+        label = ("FAILURE", "SUCCESS")[truth]
+        for who in ("h0", "h1") if labelled else ():
+            p = 0.6 if stratum == "dense" else 60 / 900
+            rows.append(LabelRow(len(rows), f"i{i}", who, "human", label, stratum=stratum, inclusion_prob=p))
+        rows.append(LabelRow(len(rows), f"i{i}", "judge:toy", "judge", label, stratum=stratum))
+    run = calibrate(rows, replace(STUDY, design="stratified"))
+    assert run.corrected is not None and run.corrected.estimator == "stratified" and not run.corrected.refusal
+    e, alone = run.corrected.corrected, run.corrected.labels_only
+    assert e.low is not None and e.high is not None and alone.low is not None
+    assert e.low < 0.27 < e.high < alone.low
+    bare = [r for r in rows if r.stratum != "thin" or r.rater_kind == "judge"]
+    refused = calibrate(bare, replace(STUDY, design="stratified")).corrected
+    assert refused is not None and refused.corrected.value is None and "without labels" in refused.refusal
+
+
+def test_a_judge_not_told_from_chance_corrects_nothing() -> None:
+    weak = correct_rate("class_balanced", Confusion(52, 48, 48, 52), 500, 1000)
+    assert weak.corrected.value is None and "cannot be told from chance" in weak.refusal
+    assert correct_rate("class_balanced", Confusion(50, 50, 50, 50), 500, 1000).refusal.startswith(
+        "the judge is not better"
+    )
+    assert correct_rate("class_balanced", Confusion(80, 20, 20, 80), 500, 1000).corrected.value is not None
+    alone = correct_rate("srs", Confusion(52, 48, 48, 52), 500, 1000)
+    assert alone.corrected.value is not None and not alone.refusal
 
 
 def test_the_package_round_trips_and_tampering_shows(tmp_path: Path) -> None:

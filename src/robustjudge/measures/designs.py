@@ -47,7 +47,7 @@ def correct_rate(
 
     ``srs`` takes the post-stratified estimator, ``class_balanced`` Rogan-Gladen, ``judge_chosen`` Begg-Greenes cell
     weights (which is post-stratification on the judge's label); a stratified or active draw needs its probabilities
-    (:func:`stratified_rates`, :func:`robustjudge.measures.rates.ipw_ppi`); an unknown one is refused.
+    (:func:`correct_stratified`, :func:`robustjudge.measures.rates.ipw_ppi`); an unknown one is refused.
     """
     c = labelled
     raw = wilson(judge_positive, n, level)
@@ -78,7 +78,7 @@ def correct_rate(
         )
     rg = rogan_gladen(judge_positive, n, c.tp, c.positives, c.tn, c.negatives, level).estimate
     if design == "class_balanced":
-        refusal = no_correction(c, level)
+        refusal = no_correction(c)
         if refusal and rg.value is not None:
             rg = Estimate.undefined(USELESS, n=rg.n, low=0.0, high=1.0, method=rg.method)
         return CorrectedRate(design, "rogan-gladen", rg, raw, labels, refusal=refusal, notes=(_only("labels-only"),))
@@ -96,13 +96,40 @@ def correct_rate(
     return CorrectedRate(design, "post-stratified", post, raw, labels, others, notes=tuple(notes))
 
 
-def no_correction(c: Confusion, level: float = LEVEL) -> str:
+def correct_stratified(
+    sizes: ArrayLike, events: ArrayLike, labelled: ArrayLike, judge_positive: int, n: int, level: float = LEVEL
+) -> CorrectedRate:
+    """The rate over all items of a draw at random within strata of known ``sizes``: ``events`` positives among
+    ``labelled`` people's labels in each, weighted back; ``judge_positive`` of ``n`` verdicts on all items is the raw rate.
+    Bounds from Jeffreys posteriors of each stratum's share, or where a stratum has fewer than ten
+    labels from :func:`stratified_mean`, whose Wilson intervals cover 93 % at rare rates; its second interval, for
+    exactly these items, is among ``others``."""
+    big, x, m = (np.asarray(v, dtype=np.float64) for v in (sizes, events, labelled))
+    larger, these = stratified_mean(big, x, m, level)
+    if larger.value is not None and m.min() >= 10:
+        drawn = (posterior.beta_draws(a, b, seed=k) for k, (a, b) in enumerate(zip(x, m), 1))
+        low, high = posterior.quantiles(np.asarray(sum(w * d for w, d in zip(big / big.sum(), drawn))), level)
+        method = f"stratified, jeffreys ({posterior.DRAWS} draws)"
+        larger = bounded(larger.value, low, high, larger.n, method)
+    unweighted = wilson(float(x.sum()), float(m.sum()), level)
+    raw = wilson(judge_positive, n, level)
+    refusal = "" if larger.value is not None else f"{larger.reason}: its share of the rate is unknown"
+    others = (("stratified, these items only", these),)
+    notes = (_only("the unweighted rate among labels"),)
+    return CorrectedRate("stratified", "stratified", larger, raw, unweighted, others, refusal, notes)
+
+
+PROOF = 0.99
+"""How sure the labels must be that a judge tells more than chance before its verdicts are divided by J."""
+
+
+def no_correction(c: Confusion) -> str:
     """Why a rate cannot be corrected by these error rates, in words; empty where it can.
 
-    The formula divides by J: where the interval of J holds 0, the labels do not show that the judge tells anything, and
-    no rate follows from its verdicts.  A judge at chance passes by luck in (1 - level)/2 of calibrations.
+    The formula divides by J: where J's interval at :data:`PROOF` holds 0, the labels do not show that the judge tells
+    anything, and no rate follows from its verdicts.  A judge at chance passes by luck in 1 of 200 calibrations.
     """
-    j = youden_j(c, level)
+    j = youden_j(c, PROOF)
     if j.value is None:
         return _words(j.reason)
     if j.low is not None and j.low > 0:
@@ -110,7 +137,8 @@ def no_correction(c: Confusion, level: float = LEVEL) -> str:
     if j.value <= 0:
         return _words(USELESS)
     return (
-        f"the judge cannot be told from chance on the labelled items (J {j.value:.3f} [{j.low or 0:.3f}, {j.high or 0:.3f}]):"
+        f"the judge cannot be told from chance on the labelled items (J {j.value:.3f}, 99 % interval"
+        f" [{j.low or 0:.3f}, {j.high or 0:.3f}]):"
         " no rate can be corrected with it; label more items"
     )
 

@@ -14,7 +14,15 @@ from typing import Any
 from robustjudge.door import digest
 from robustjudge.errors import DataError
 from robustjudge.measures.confusion import Confusion, coverage
-from robustjudge.measures.designs import DESIGNS, CorrectedRate, Design, begg_greenes, correct_rate, stratified_rates
+from robustjudge.measures.designs import (
+    DESIGNS,
+    CorrectedRate,
+    Design,
+    begg_greenes,
+    correct_rate,
+    correct_stratified,
+    stratified_rates,
+)
 from robustjudge.measures.ordinal import mean_bias
 from robustjudge.measures.transfer import transfer_test
 from robustjudge.nouns import Estimate
@@ -172,14 +180,15 @@ class _Run:
 
     def frame(self) -> None:
         s, t = self.study, self.table
-        known = bool(t.items) and all(i in t.probability for i in t.items)
+        drawn = {i for given in t.human.values() for i in given} | t.adjudicated.keys()
+        known = bool(drawn) and all(i in t.probability for i in drawn)
         design = s.design or ("stratified" if known else "")
         if not design:
             raise _Refused(
                 2, "how the items were drawn is not declared and rows carry no inclusion_prob: state the design"
             )
         if design in ("stratified", "active") and not known:
-            raise _Refused(2, f"a {design} draw needs the inclusion_prob of every item")
+            raise _Refused(2, f"a {design} draw needs the inclusion_prob of every labelled item")
         self.design: Design = design  # type: ignore[assignment]
         self.profile = replace(
             self.profile,
@@ -288,7 +297,11 @@ class _Run:
             out |= {"tpr": w.tpr, "fpr": w.fpr, "prevalence": w.prevalence, "kappa": w.kappa}
         positives, unlabelled = versus.unlabelled(t, self.reference, self.positive)
         if unlabelled:
-            self.corrected = correct_rate(self.design, c, positives, unlabelled)
+            if self.design == "stratified":
+                cells = versus.stratified_labels(t, self.reference, self.positive)
+                self.corrected = correct_stratified(*cells, *versus.judge_totals(t, self.positive))
+            else:
+                self.corrected = correct_rate(self.design, c, positives, unlabelled)
             e = self.corrected.corrected
             out["rates"] |= {"judge_rate_unlabelled": self.corrected.raw, "corrected_rate": e}
         return out

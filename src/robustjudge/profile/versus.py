@@ -172,6 +172,24 @@ def _said(verdicts: Iterable[tuple[str | None, int]], positive: str) -> tuple[in
     return sum(n for v, n in read if v == positive), sum(n for _, n in read)
 
 
+def stratified_labels(t: Table, truth: Reference, positive: str) -> tuple[list[float], list[int], list[int]]:
+    """(stratum sizes, positives, labels) by stratum and inclusion probability; a stratum of the table without any label
+    counts with its items and no label."""
+    cells: dict[tuple[str, float], list[int]] = {}
+    for item, label in truth.of_item.items():
+        row = cells.setdefault((t.stratum.get(item, ""), t.probability[item]), [0, 0])
+        row[0] += label == positive
+        row[1] += 1
+    sizes = [n / p for (_, p), (_, n) in cells.items()]
+    seen = {s for s, _ in cells}
+    empty = Counter(s for s in t.stratum.values() if s not in seen)
+    return (
+        [*sizes, *map(float, empty.values())],
+        [*(x for x, _ in cells.values()), *(0 for _ in empty)],
+        [*(n for _, n in cells.values()), *(0 for _ in empty)],
+    )
+
+
 def weighted_cells(
     t: Table, truth: Reference, positive: str
 ) -> tuple[list[float], list[float], list[float], list[float], list[float]]:
