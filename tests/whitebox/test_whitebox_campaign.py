@@ -93,7 +93,7 @@ def test_all_fifteen_attacks_complete_on_the_embedded_model(tmp_path: Path) -> N
     except ConfigError as missing:
         pytest.skip(str(missing))
     model = Transformers("smollm2", threads=1)
-    judge = Prompted(model.name, template("brief"), Sampling(max_tokens=16), expect=True)
+    judge = Prompted(model.name, template("brief"), Sampling(max_tokens=48), expect=True)
     began = time.perf_counter()
     cases = [c for c in builtin() if c.kind == "knowledge" and c.language == "en"][:3]
     run = all_fifteen("smollm2", judge, model, cases, tmp_path)
