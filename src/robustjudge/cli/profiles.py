@@ -39,8 +39,11 @@ def verify(
     data: Annotated[Path | None, typer.Option(help="the label file it was made from")] = None,
     config: Annotated[Path | None, typer.Option("--config", "-c", help="the judge as it runs now")] = None,
     judge_name: Annotated[str, typer.Option(help="which judge of the configuration")] = "",
+    signers: Annotated[Path | None, typer.Option(help="OpenSSH allowed-signers file: check PROFILE.sig")] = None,
+    signer: Annotated[str, typer.Option(help="whose signature it must be, as named in --signers")] = "",
 ) -> None:
-    """Check a package offline: schema, canonical text, content address, figures, expiry, and the judge's fingerprint.
+    """Check a package offline: schema, canonical text, content address, figures, expiry, the judge's fingerprint, and
+    its signature.
 
     Exit 1 when one check fails."""
     from robustjudge.profile import load_profile, verify as checked
@@ -53,11 +56,31 @@ def verify(
         judge, _, _ = configured(config, judge_name, Options())
         rubric = load_profile(profile).fingerprint.get("rubric_sha256")
         now = {**fingerprint(judge), "rubric_sha256": rubric}
-    found = checked(profile, data=data, fingerprint=now)
-    for c in found.checks:
+    found = checked(profile, data=data, fingerprint=now).checks
+    if signers is not None:
+        from robustjudge.errors import ConfigError
+        from robustjudge.profile.signature import check_signature
+
+        if not signer:
+            raise ConfigError("say whose signature it must be: --signer NAME, as in the allowed-signers file")
+        found = (*found, check_signature(profile, signers, signer))
+    for c in found:
         typer.echo(visible(f"{c.result}: {c.name}{' - ' + c.detail if c.detail else ''}"))
-    if not found.ok:
+    if any(c.result == "fail" for c in found):
         raise typer.Exit(1)
+
+
+@app.command("sign")
+def sign(
+    profile: File,
+    key: Annotated[Path, typer.Option(help="OpenSSH private key, or the public key of one that your agent holds")],
+) -> None:
+    """Write PROFILE.sig, a detached OpenSSH signature of the package."""
+    from robustjudge.profile import load_profile
+    from robustjudge.profile.signature import sign as signed
+
+    load_profile(profile)
+    typer.echo(f"signature: {signed(profile, key)}")
 
 
 @app.command("diff")
