@@ -93,3 +93,12 @@ def test_a_yaml_fault_has_line_and_column(cli: Cli) -> None:
     cli.write("robustjudge.yaml", "cases: [{source: builtin}\njudges: {}\n")
     got = cli("run")
     assert got.code == 2 and "robustjudge.yaml, line 2, column" in got.err and "not valid YAML" in got.err
+
+
+@pytest.mark.parametrize("dry", [True, False])
+def test_without_a_usable_case_nothing_is_planned(cli: Cli, dry: bool) -> None:
+    configured(cli, PROMPT)
+    cli.write("cases.jsonl", '{"id": "a", "task": "t"}\n')
+    got = cli("run", *(["--dry-run"] if dry else []))
+    assert got.code == 3 and "no case can be used (all 1 rows were set aside)" in got.err
+    assert not (cli.folder / "runs").exists()

@@ -132,7 +132,7 @@ def test_a_plan_without_cells_exits_3(project: Cli) -> None:
     project.write("cases.jsonl", '{"id": "d", "task": "", "response": ""}\n')
     said = project("run")
     assert said.code == 3
-    assert "1 rows set aside" in said.err and "no cell" in said.err
+    assert "1 rows set aside" in said.err and "no case can be used" in said.err
 
 
 @pytest.mark.parametrize("times", [1, 2])

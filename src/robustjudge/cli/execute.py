@@ -192,6 +192,11 @@ def taken_in(plan: Any) -> dict[str, Any]:
         sys.stderr.write(f"row set aside: {visible(str(row), 400)}\n")
     if intake.bad_rows:
         sys.stderr.write(f"{intake.bad_rows} rows set aside in all; {intake.count} cases can be used\n")
+    if not intake.count:
+        from robustjudge.errors import Inconclusive
+
+        why = f"all {intake.bad_rows} rows were set aside" if intake.bad_rows else "the sources hold none"
+        raise Inconclusive(f"no case can be used ({why}), so nothing can be measured; correct the rows and run again")
     told: dict[str, Any] = intake.as_dict()
     return told
 

@@ -254,7 +254,7 @@ class AsyncDriver:
                 for task in self._tasks:
                     task.cancel()
                 return
-            self._halt(Interrupted("interrupted; what was answered is kept, run again with --resume to go on"))
+            self._halt(Interrupted("what was answered is kept; `robustjudge run --resume runs` goes on"))
 
         try:
             loop.add_signal_handler(signal.SIGINT, interrupt)
