@@ -76,7 +76,7 @@ def test_a_good_judge_is_certified() -> None:
         ({"design": ""}, 2, "refused", "state the design"),
         ({"design": "stratified"}, 2, "refused", "inclusion_prob"),
         ({"design": "unknown"}, 8, "inconclusive", "this subset only"),
-        ({"labels": ("SUCCESS", "NO")}, 7, "refused", "'FAILURE', not declared"),
+        ({"labels": ("SUCCESS", "NO")}, 7, "refused", "'FAILURE' (line 6), not declared"),
         ({"policy": CalibrationPolicy(half_width=0.01)}, 8, "inconclusive", "more positives"),
         ({"policy": CalibrationPolicy(tpr=0.99)}, 8, "refused", "misses the policy"),
     ],

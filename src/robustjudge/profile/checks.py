@@ -39,13 +39,14 @@ def better_than_chance(c: Confusion) -> Check:
     return Check("better_than_chance", "pass", f"J {_shown(j)}")
 
 
-def label_set(seen: Mapping[str, Collection[str]], types: Mapping[str, int], declared: Sequence[str]) -> Check:
+def label_set(seen: Mapping[str, Mapping[str, int]], types: Mapping[str, int], declared: Sequence[str]) -> Check:
     """Fails when anyone uses an undeclared label or labels are typed in several ways; names labels nobody used."""
     faults = []
     for who, labels in seen.items():
         extra = sorted(set(labels) - set(declared))
         if extra:
-            faults.append(f"{who} uses {', '.join(map(repr, extra[:5]))}, not declared")
+            told = ", ".join(f"{v!r} (line {labels[v]})" for v in extra[:5])
+            faults.append(f"{who} uses {told}, not declared")
     if len([t for t, n in types.items() if n]) > 1:
         told = ", ".join(f"{n} {t}" for t, n in sorted(types.items()) if n)
         faults.append(f'labels are typed in several ways ({told}): "2" and 2 are not one label')

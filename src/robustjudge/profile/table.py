@@ -73,7 +73,7 @@ class Table:
     cluster: dict[str, str] = field(default_factory=dict)  # only where it is not the item itself
     attacked: dict[str, dict[str, str | None]] = field(default_factory=dict)  # attack -> item -> verdict
     sitting: dict[str, list[tuple[str, int, str, float | None]]] = field(default_factory=dict)
-    seen: dict[str, set[str]] = field(default_factory=dict)
+    seen: dict[str, dict[str, int]] = field(default_factory=dict)  # rater -> label -> line of its first use
     types: Counter[str] = field(default_factory=Counter)
     rejected: list[BadLabel] = field(default_factory=list)
     judge_id: str = ""
@@ -204,7 +204,8 @@ class _Collector:
             self.twice(row.item_id, row.rater_id, lines[item], row.line)
             return
         if row.label is not None:
-            t.seen.setdefault(row.rater_id if row.rater_kind == "human" else row.rater_kind, set()).add(row.label)
+            who = row.rater_id if row.rater_kind == "human" else row.rater_kind
+            t.seen.setdefault(who, {}).setdefault(row.label, row.line)
             t.types[row.label_type] += 1
         t.items.setdefault(item)
         for store, value in self.stores(row):
