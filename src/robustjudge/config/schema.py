@@ -121,7 +121,8 @@ class Config(Strict):
     )
     attacks: list[str] = Field(
         default_factory=lambda: ["heuristic"],
-        description="names, aliases, suites, categories, payload:FILE (a TOML file of yours), variants:FILE (approved red-team texts)",
+        description="names, aliases, suites, categories, payload:FILE (a TOML file of yours),"
+        " variants:FILE (approved red-team texts)",
     )
     controls: list[str] = Field(
         default_factory=lambda: ["identity", "neutral/H6", "shuffled_payload/H6"],

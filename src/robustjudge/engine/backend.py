@@ -307,7 +307,7 @@ class Backend:
         found: Callable[..., Any] | None = getattr(model, method, None)
         if found is None:
             hint = "choose a model that can"
-            if name.startswith("llamacpp/"):  # llama.cpp tells log-probabilities of what it writes, not of what it reads
+            if name.startswith("llamacpp/"):  # it tells log-probabilities of what it writes, not of what it reads
                 hint = f"the same file can, as hf/{name.partition('/')[2]} (pip install 'robustjudge[whitebox]')"
             raise PlanError(f"{name} cannot answer {type(ask).__name__} (it has no {method!r}); {hint}")
         return found
