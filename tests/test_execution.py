@@ -652,7 +652,9 @@ def test_two_processes_share_one_ledger(tmp_path: Path) -> None:
     command = [sys.executable, "-c", code, str(Path(__file__).parent), str(tmp_path)]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     sent = [int(p.communicate(timeout=60)[0]) for p in both]
-    assert [p.returncode for p in both] == [0, 0] and all(0 < n <= 120 for n in sent)
+    assert [p.returncode for p in both] == [0, 0]
+    # one that starts when the other has ended sends nothing: how the calls are shared is the machine's affair
+    assert all(n <= 120 for n in sent) and sum(sent) >= 120
     third = Talker()
     go(planned(cases(40)), tmp_path, third)
     assert not third.calls
