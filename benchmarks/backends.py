@@ -19,13 +19,13 @@ from itertools import islice
 from pathlib import Path
 from statistics import mean, median
 
+from robustjudge import template
 from robustjudge.datasets.builtin_cases import builtin
 from robustjudge.judges import Prompted
 from robustjudge.measures.intervals import wilson
 from robustjudge.models.registry import open_model
 from robustjudge.nouns import LabelCall, Weights
 from robustjudge.objective import margin
-from robustjudge.prompts.library import template
 from robustjudge.protocols import Pointwise
 
 

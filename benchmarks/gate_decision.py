@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from robustjudge.attacks.library import attack
+from robustjudge import attack, template
 from robustjudge.execution import Options, execute
 from robustjudge.gate.check import check
 from robustjudge.gate.policy import Policy
@@ -20,7 +20,6 @@ from robustjudge.judges import Prompted
 from robustjudge.models.scripted import Table
 from robustjudge.nouns import Case
 from robustjudge.plan import Plan
-from robustjudge.prompts.library import template
 from robustjudge.protocols import Pointwise
 
 

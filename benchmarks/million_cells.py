@@ -19,21 +19,21 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from robustjudge.attacks.library import HEURISTIC, attack
+from robustjudge import attack, template
+from robustjudge.attacks import library
 from robustjudge.engine.writer import connect
 from robustjudge.execution import Options, execute
 from robustjudge.judges import Prompted
 from robustjudge.models.scripted.plain import LengthBiased
 from robustjudge.nouns import Case
 from robustjudge.plan import Plan
-from robustjudge.prompts.library import template
 from robustjudge.protocols import Pairwise, Pointwise
 from robustjudge.table import NAMES, SCHEMA, cell_key
 
 
 def plan_of(cells: int, model: LengthBiased) -> Plan:
     """A plan of at least ``cells`` cells: cases x 2 protocols x (H1-H8, identity, neutral)."""
-    attacks = tuple(attack(name) for name in (*HEURISTIC, "identity", "neutral"))
+    attacks = tuple(attack(name) for name in (*library.HEURISTIC, "identity", "neutral"))
     n = -(-cells // (2 * len(attacks)))
 
     def cases() -> Iterator[Case]:

@@ -81,13 +81,12 @@ async def calls(url: str, n: int, folder: Path) -> None:
 
 def rows(url: str, n: int, folder: Path, attacks: tuple[str, ...] = ("H1",)) -> None:
     """``n`` whole trial rows of ours: render, call, read, ledger, table."""
-    from robustjudge.attacks.library import attack
+    from robustjudge import attack, template
     from robustjudge.execution import Options, execute
     from robustjudge.judges import Prompted
     from robustjudge.models.base import Settings
     from robustjudge.nouns import Case, Sampling
     from robustjudge.plan import Plan
-    from robustjudge.prompts.library import template
     from robustjudge.protocols import Pointwise
 
     name = f"{url}#local"

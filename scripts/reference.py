@@ -150,11 +150,11 @@ def about_of(attack: Any) -> str:
 
 
 def templates() -> str:
-    from robustjudge.prompts.library import template, template_names
+    from robustjudge.prompts import library
 
     rows = []
-    for name in template_names():
-        t = template(name)
+    for name in library.template_names():
+        t = library.template(name)
         rows.append((f"`{name}`", ", ".join(f.protocol for f in t.forms), t.lineage, t.note))
     return f"{NOTE}\n# Judge prompt templates\n\n{table(('name', 'protocols', 'follows', 'note'), rows)}"
 

@@ -81,6 +81,8 @@ class Prompted:
 
         The same object for the same slate, which every attack on a case shows again as its clean arm.
         """
+        if sum(map(len, slate.candidates)) > SHORT:  # remembering long texts would fill the memory
+            return self._call(slate, form)
         known = _calls(self)
         call = known.get(slate)
         if call is None:
@@ -98,6 +100,10 @@ class Prompted:
         if self.constrained and readout is not None:
             sampling = replace(sampling, grammar=verdict_grammar(readout), max_tokens=min(16, sampling.max_tokens))
         return Call(self.model, messages, sampling, slate.replica, "judge", readout)
+
+
+SHORT = 16_384
+"""Characters of all candidates up to which a call is remembered."""
 
 
 def _no_calls(judge: Prompted) -> dict[Slate, Call]:

@@ -172,7 +172,7 @@ def row_of(trial: Trial, key: str, trace: str, reader: str, store: str = "full")
     texts: dict[str, str] = {}
 
     def keep(text: str) -> str:
-        h, safe = _hashed(text)
+        h, safe = (_remembered if len(text) <= SHORT else _hashed)(text)
         if store == "full":
             texts[h] = safe
         return h
@@ -265,17 +265,15 @@ class Stored:
         return out
 
 
-@lru_cache(maxsize=2048)
 def _hashed(text: str) -> tuple[str, str]:
     """The name under which a text is stored, and the text as it passed the door."""
     safe = door.safe(text)
     return digest(safe), safe
 
 
-_prompt: Callable[[Call], str] = ByIdentity(
-    lambda call: "\n\n".join(f"[{m.role}]\n{m.text}" for m in call.messages), kept=1024
-)
-"""What a call shows, as it is stored."""
+SHORT = 16_384
+"""Characters up to which a text is remembered with its hash: long ones would fill the memory."""
+_remembered = lru_cache(maxsize=2048)(_hashed)
 
 
 def error_row(cell: Cell, key: str, trace: str, reader: str, error: str, reason: str = "our_error") -> Row:
@@ -389,7 +387,7 @@ def _shown(s: Shown, keep: Any) -> dict[str, Any]:
         {
             "model": call.model,
             "role": call.role,
-            "prompt": keep(_prompt(call)),
+            "prompt": keep("\n\n".join(f"[{m.role}]\n{m.text}" for m in call.messages)),
             "reply": keep(done.text),
             "status": done.status,
             "finish": done.finish,

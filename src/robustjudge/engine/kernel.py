@@ -33,7 +33,7 @@ def _content_key(call: Call) -> str:
     return digest(*texts)
 
 
-content_key: Callable[[Call], str] = ByIdentity(_content_key, kept=1024)
+content_key: Callable[[Call], str] = ByIdentity(_content_key, kept=256)
 """The part of a call's ledger key that does not depend on the endpoint: model, messages, sampling, replica."""
 
 
