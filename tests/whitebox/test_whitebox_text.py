@@ -171,7 +171,8 @@ def test_what_does_not_fit_is_an_error_before_any_computation(raw_folder: Path) 
     short = Call("hf/x", (message("user", "rain"),), Sampling(max_tokens=4))
 
     async def work() -> None:
-        assert (await model.complete(long)).reason == "context_overflow"
+        refused = await model.complete(long)
+        assert (refused.reason, refused.notes[0].startswith("context overflow: ")) == ("context_overflow", True)
         bad, good = await model.weigh((LabelCall(long, ("1",)), LabelCall(short, ("1",))))
         assert (bad.status, bad.reason, good.status) == ("error", "context_overflow", "ok")
         over, fine = await model.surprise(("rain " * 50, "rain"))

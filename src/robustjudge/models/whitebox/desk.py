@@ -203,7 +203,7 @@ class Desk:
         (encoded,) = self.tokens.encode([prompt])
         ids = encoded.ids
         if not self.fits(len(ids) + s.max_tokens):
-            why = f"{len(ids)} prompt tokens and {s.max_tokens} for the reply exceed {self.context}"
+            why = f"context overflow: {len(ids)} prompt tokens and {s.max_tokens} for the reply exceed {self.context}"
             return Completion(status="error", reason="context_overflow", notes=(why,), model=name)
         generator = torch.Generator().manual_seed(int(digest(prompt.text, str(s.seed), call.replica)[:15], 16))
         reply: list[int] = []
