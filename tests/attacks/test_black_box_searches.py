@@ -130,7 +130,7 @@ def test_o7_budget_is_positions_words_contexts() -> None:
     run(Greedy.quick().fit(CASES), world)
     assert world.n["query"] == 256 == Greedy.quick().ceiling().queries
     words = tuple(f"w{i}" for i in range(20_000))
-    assert Greedy.reference(words, positions=3, contexts=2).ceiling().queries == 120_000
+    assert Greedy.reference(words=words, positions=3, contexts=2).ceiling().queries == 120_000
 
 
 def test_e3_and_e4_budgets() -> None:

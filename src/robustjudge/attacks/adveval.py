@@ -7,22 +7,23 @@ constraint.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from robustjudge import spec
 from robustjudge.asks import Score, Write
-from robustjudge.attacks.base import Channel, Exhausted, NoCandidate, Plugin, Target
+from robustjudge.attacks.base import Channel, Exhausted, NoCandidate, Target
 from robustjudge.attacks.operators import StillWrong, pool_prompt, rewritten, tagged
-from robustjudge.attacks.search import Best, worths
+from robustjudge.attacks.search import Best, Search, worths
 from robustjudge.nouns import Access, Budget, Case
 
 
 @spec.register("adveval")
 @dataclass(frozen=True)
-class AdvEval(Plugin):
+class AdvEval(Search):
     """``rounds`` rounds of ``width`` new texts, ``keep`` of the pool shown to the attacker model; ``stop`` is the
     worth in [0, 1] that ends the search, ``tolerance`` how far quality may rise.  ``rules`` needs no attacker model.
 
@@ -39,7 +40,6 @@ class AdvEval(Plugin):
     target: Target = Target()
 
     access: ClassVar[Access] = Access.SCORE
-    family: ClassVar[str] = "optimisation"
     category: ClassVar[str] = "injection"
     channel: ClassVar[Channel] = "rewrite"
 
@@ -51,15 +51,12 @@ class AdvEval(Plugin):
     def writes(self) -> bool:
         return not self.rules
 
-    @classmethod
-    def reference(cls, **changes: object) -> AdvEval:
-        """T = 10, n = 4, K = 10, stop at 80 of 100 (released code): 41 queries."""
-        return cls(**changes)  # type: ignore[arg-type]
+    family: ClassVar[str] = "optimisation"
+    small: ClassVar[Mapping[str, Any]] = {"rounds": 3, "width": 2, "keep": 4}
+    """Quick: T = 3, n = 2, K = 4: 7 queries.
 
-    @classmethod
-    def quick(cls, **changes: object) -> AdvEval:
-        """T = 3, n = 2, K = 4: 7 queries."""
-        return cls(**{"rounds": 3, "width": 2, "keep": 4, **changes})  # type: ignore[arg-type]
+    Reference: T = 10, n = 4, K = 10, stop at 80 of 100 (released code): 41 queries.
+    """
 
     def ceiling(self) -> Budget:
         return Budget(1 + self.rounds * self.width, 0 if self.rules else self.rounds, 0, 0)

@@ -7,16 +7,16 @@ fitness is asked as label odds of the text, so that no tokenizer and no gradient
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from math import exp, inf
 from random import Random
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from robustjudge import spec
-from robustjudge.attacks.base import Exhausted, Plugin, Target, language_of, objective, stem
-from robustjudge.attacks.search import Best, odds
+from robustjudge.attacks.base import Exhausted, Target, language_of, objective, stem
+from robustjudge.attacks.search import Best, Search, odds
 from robustjudge.attacks.text import TextAttack
 from robustjudge.nouns import Access, Budget, Case
 
@@ -46,7 +46,7 @@ SYNONYMS = {word: tuple(w for w in group if w != word) for group in _SYNONYMS fo
 
 @spec.register("autodan")
 @dataclass(frozen=True)
-class AutoDAN(Plugin):
+class AutoDAN(Search):
     """``population`` paragraphs, ``generations`` rounds, ``elites`` kept; crossover at up to ``cuts`` sentence cuts with
     probability ``crossover``, a sentence replaced with probability ``mutation``; every ``paragraph_every``-th
     generation works on sentences, the others swap up to ``swaps`` words by momentum.
@@ -71,18 +71,13 @@ class AutoDAN(Plugin):
 
     access: ClassVar[Access] = Access.ODDS
     name: ClassVar[str] = "O6"
+
     family: ClassVar[str] = "optimisation"
+    small: ClassVar[Mapping[str, Any]] = {"population": 8, "generations": 4, "elites": 1, "paragraph_every": 2}
+    """Quick: P = 8, G = 4, 1 elite: 29 queries.
 
-    @classmethod
-    def reference(cls, **changes: object) -> AutoDAN:
-        """P = 256, G = 100, 12 elites: 25,600 published, 24,412 with elites cached."""
-        return cls(**changes)  # type: ignore[arg-type]
-
-    @classmethod
-    def quick(cls, **changes: object) -> AutoDAN:
-        """P = 8, G = 4, 1 elite: 29 queries."""
-        small = {"population": 8, "generations": 4, "elites": 1, "paragraph_every": 2}
-        return cls(**{**small, **changes})  # type: ignore[arg-type]
+    Reference: P = 256, G = 100, 12 elites: 25,600 published, 24,412 with elites cached.
+    """
 
     def ceiling(self) -> Budget:
         fresh = self.population - (0 if self.rescore else self.elites)

@@ -5,20 +5,22 @@ Source: arXiv 2402.15570.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from robustjudge import spec
 from robustjudge.asks import Losses, Sample, Spell
-from robustjudge.attacks.base import Exhausted, Plugin, Target, objective, stem
+from robustjudge.attacks.base import Exhausted, Target, objective, stem
 from robustjudge.attacks.gcg import Ids, Track, prefix, spelled_out
+from robustjudge.attacks.search import Search
 from robustjudge.nouns import Access, Budget, Case
 
 
 @spec.register("beast")
 @dataclass(frozen=True)
-class Beast(Plugin):
+class Beast(Search):
     """``beams`` beams, each extended by ``branch`` sampled tokens per step, up to ``length`` tokens.
 
     Forward passes: ``1 + (length - 1) * (beams + beams * branch)``, of which ``(length - 1) * beams * branch`` are
@@ -34,15 +36,11 @@ class Beast(Plugin):
     access: ClassVar[Access] = Access.LOSS
     name: ClassVar[str] = "E2"
 
-    @classmethod
-    def reference(cls, **changes: object) -> Beast:
-        """k1 = k2 = 15, length 40: 9,361 passes."""
-        return cls(**changes)  # type: ignore[arg-type]
+    small: ClassVar[Mapping[str, Any]] = {"beams": 3, "branch": 3, "length": 6}
+    """Quick: k1 = k2 = 3, length 6: 61 passes.
 
-    @classmethod
-    def quick(cls, **changes: object) -> Beast:
-        """k1 = k2 = 3, length 6: 61 passes."""
-        return cls(**{"beams": 3, "branch": 3, "length": 6, **changes})  # type: ignore[arg-type]
+    Reference: k1 = k2 = 15, length 40: 9,361 passes.
+    """
 
     def ceiling(self) -> Budget:
         return Budget(0, 0, (self.length - 1) * self.beams * self.branch, 0)

@@ -5,15 +5,16 @@ Source: arXiv 2412.03556.  Only the payload is augmented.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from robustjudge import spec
 from robustjudge.asks import Score
 from robustjudge.attacks.base import Channel, Exhausted, Plugin, split
-from robustjudge.attacks.search import Best, worths
+from robustjudge.attacks.search import Best, Search, worths
 from robustjudge.attacks.text import TextAttack
 from robustjudge.nouns import Access, Budget, Case
 
@@ -35,7 +36,7 @@ def augmented(text: str, sigma: float, rng: Random) -> str:
 
 @spec.register("best_of_n")
 @dataclass(frozen=True)
-class BestOfN(Plugin):
+class BestOfN(Search):
     """Up to ``tries`` augmented draws of ``inner``'s payload, ``width`` per round; ends at the first that wins
     (worth >= ``goal``).  The first draw is the payload as it is.  Queries: at most ``tries``."""
 
@@ -60,15 +61,11 @@ class BestOfN(Plugin):
     def writes(self) -> bool:
         return self.inner.writes
 
-    @classmethod
-    def reference(cls, **changes: object) -> BestOfN:
-        """N = 10,000, sigma = 0.4."""
-        return cls(**changes)  # type: ignore[arg-type]
+    small: ClassVar[Mapping[str, Any]] = {"tries": 16}
+    """Quick: N = 16.
 
-    @classmethod
-    def quick(cls, **changes: object) -> BestOfN:
-        """N = 16."""
-        return cls(**{"tries": 16, **changes})  # type: ignore[arg-type]
+    Reference: N = 10,000, sigma = 0.4.
+    """
 
     def ceiling(self) -> Budget:
         within = self.inner.ceiling()

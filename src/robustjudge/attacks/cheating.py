@@ -5,14 +5,14 @@ Source: arXiv 2410.07137 as used in arXiv 2506.09443 section IV-B; structure and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from robustjudge import spec
-from robustjudge.attacks.base import Channel, Exhausted, NoCandidate, Plugin, Target, objective
-from robustjudge.attacks.search import Provenance, odds
+from robustjudge.attacks.base import Channel, Exhausted, NoCandidate, Target, objective
+from robustjudge.attacks.search import Provenance, Search, odds
 from robustjudge.attacks.text import TextAttack
 from robustjudge.attacks.words import VOCABULARY
 from robustjudge.nouns import Access, Budget, Case, Severity
@@ -20,7 +20,7 @@ from robustjudge.nouns import Access, Budget, Case, Severity
 
 @spec.register("cheating")
 @dataclass(frozen=True)
-class Cheating(Plugin):
+class Cheating(Search):
     """A prefix of ``length`` plain words, then a structure that closes the field and forges an evaluation.
 
     ``fit`` changes one word per step and keeps the change unless the mean log-odds over the training cases falls.
@@ -41,7 +41,6 @@ class Cheating(Plugin):
     target: Target = Target()
 
     name: ClassVar[str] = "O4"
-    family: ClassVar[str] = "optimisation"
     severity: ClassVar[Severity] = "critical"
     channel: ClassVar[Channel] = "replace"
 
@@ -55,15 +54,12 @@ class Cheating(Plugin):
         """Whether it must still be fitted."""
         return self.provenance is None
 
-    @classmethod
-    def reference(cls, **changes: object) -> Cheating:
-        """L = 128, N = 384, set growing 2..20 every 16 steps: 4,944 context evaluations."""
-        return cls(**changes)  # type: ignore[arg-type]
+    family: ClassVar[str] = "optimisation"
+    small: ClassVar[Mapping[str, Any]] = {"length": 16, "steps": 32, "contexts": 2, "grow": 0}
+    """Quick: L = 16, N = 32, two fixed cases: 66 context evaluations.
 
-    @classmethod
-    def quick(cls, **changes: object) -> Cheating:
-        """L = 16, N = 32, two fixed cases: 66 context evaluations."""
-        return cls(**{"length": 16, "steps": 32, "contexts": 2, "grow": 0, **changes})  # type: ignore[arg-type]
+    Reference: L = 128, N = 384, set growing 2..20 every 16 steps: 4,944 context evaluations.
+    """
 
     def size(self, step: int) -> int:
         """How many training cases step ``step`` is scored on."""

@@ -6,16 +6,17 @@ losses, gradients and spelling are asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
 from random import Random
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from robustjudge import spec
 from robustjudge.asks import Losses, Sample, Spell, Swaps
-from robustjudge.attacks.base import Exhausted, NoCandidate, Plugin, Target, objective, stem
+from robustjudge.attacks.base import Exhausted, NoCandidate, Target, objective, stem
+from robustjudge.attacks.search import Search
 from robustjudge.nouns import Access, Budget, Case, Message, message
 from robustjudge.steps import Steps
 
@@ -151,7 +152,7 @@ async def spelled_out(case: Case, track: Track) -> str:
 
 @spec.register("gcg")
 @dataclass(frozen=True)
-class GCG(Plugin):
+class GCG(Search):
     """``length`` tokens, ``steps`` rounds of ``width`` single swaps among the ``k`` best per position.
 
     ``init`` gives the first suffix as token ids; ``merge`` > 0 also tries the best swaps of 2, 4, 8, ...
@@ -170,17 +171,13 @@ class GCG(Plugin):
 
     access: ClassVar[Access] = Access.GRADIENT
     name: ClassVar[str] = "O5"
+
     family: ClassVar[str] = "optimisation"
+    small: ClassVar[Mapping[str, Any]] = {"length": 8, "steps": 10, "width": 16, "k": 32}
+    """Quick: L = 8, T = 10, B = 16, k = 32: 160 losses and 10 gradients.
 
-    @classmethod
-    def reference(cls, **changes: object) -> GCG:
-        """L = 20, T = 500, B = 512, k = 256: 256,000 losses and 500 gradients."""
-        return cls(**changes)  # type: ignore[arg-type]
-
-    @classmethod
-    def quick(cls, **changes: object) -> GCG:
-        """L = 8, T = 10, B = 16, k = 32: 160 losses and 10 gradients."""
-        return cls(**{"length": 8, "steps": 10, "width": 16, "k": 32, **changes})  # type: ignore[arg-type]
+    Reference: L = 20, T = 500, B = 512, k = 256: 256,000 losses and 500 gradients.
+    """
 
     def ceiling(self) -> Budget:
         return Budget(0, 0, self.steps * self.width, self.steps)

@@ -6,20 +6,20 @@ list order and deploys another text than it scored; ours takes the arg-max and d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from robustjudge import spec
-from robustjudge.attacks.base import Channel, Exhausted, NoCandidate, Plugin, Target, objective, stem
-from robustjudge.attacks.search import Provenance, odds
+from robustjudge.attacks.base import Channel, Exhausted, NoCandidate, Target, objective, stem
+from robustjudge.attacks.search import Provenance, Search, odds
 from robustjudge.attacks.words import VOCABULARY
 from robustjudge.nouns import Access, Budget, Case
 
 
 @spec.register("greedy")
 @dataclass(frozen=True)
-class Greedy(Plugin):
+class Greedy(Search):
     """``positions`` words from ``words``, each the arg-max of the mean log-odds over ``contexts`` training cases.
 
     ``contexts`` = 0 takes every training case.  With ``halving`` each further case is asked only about the better half
@@ -36,7 +36,6 @@ class Greedy(Plugin):
     target: Target = Target()
 
     name: ClassVar[str] = "O7"
-    family: ClassVar[str] = "optimisation"
     channel: ClassVar[Channel] = "append"
 
     @property
@@ -49,15 +48,12 @@ class Greedy(Plugin):
         """Whether it must still be fitted."""
         return self.provenance is None
 
-    @classmethod
-    def reference(cls, words: tuple[str, ...] = VOCABULARY, **changes: object) -> Greedy:
-        """P = 4 (original); the published vocabulary has 20,000 words, which the user supplies."""
-        return cls(words, **changes)  # type: ignore[arg-type]
+    family: ClassVar[str] = "optimisation"
+    small: ClassVar[Mapping[str, Any]] = {"words": VOCABULARY[:64], "positions": 2, "contexts": 2}
+    """Quick: 64 pre-screened words, P = 2, two cases: 256 queries.
 
-    @classmethod
-    def quick(cls, **changes: object) -> Greedy:
-        """64 pre-screened words, P = 2, two cases: 256 queries."""
-        return cls(**{"words": VOCABULARY[:64], "positions": 2, "contexts": 2, **changes})  # type: ignore[arg-type]
+    Reference: P = 4 (original); the published vocabulary has 20,000 words, which the user supplies.
+    """
 
     def ceiling(self) -> Budget:
         if not self.universal:

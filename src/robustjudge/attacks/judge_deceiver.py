@@ -7,18 +7,19 @@ objective; rivals are of the attacker's own making.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from math import exp, inf, log
 from random import Random
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from robustjudge import spec
 from robustjudge.asks import Losses, Spell, Surprise, Swaps
-from robustjudge.attacks.base import Exhausted, Plugin, Target, objective, stem
+from robustjudge.attacks.base import Exhausted, Target, objective, stem
 from robustjudge.attacks.gcg import Ids, Table, Track, descend, opening, spelled_out
 from robustjudge.attacks.operators import rewritten
+from robustjudge.attacks.search import Search
 from robustjudge.nouns import Access, Budget, Case
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 @spec.register("judge_deceiver")
 @dataclass(frozen=True)
-class JudgeDeceiver(Plugin):
+class JudgeDeceiver(Search):
     """``contexts`` shadow rivals; ``fluency`` weighs the payload's mean surprisal; ``worst`` > 0 replaces the mean over
     contexts by a soft maximum of that temperature, so that the win holds against every rival.
 
@@ -51,16 +52,11 @@ class JudgeDeceiver(Plugin):
     access: ClassVar[Access] = Access.GRADIENT
     name: ClassVar[str] = "E1"
 
-    @classmethod
-    def reference(cls, **changes: object) -> JudgeDeceiver:
-        """20 tokens, 600 steps, B = 128, k = 256, 6 shadow sets: at most 460,800 losses."""
-        return cls(**changes)  # type: ignore[arg-type]
+    small: ClassVar[Mapping[str, Any]] = {"length": 8, "steps": 10, "width": 16, "k": 32, "contexts": 2}
+    """Quick: 8 tokens, 10 steps, B = 16, k = 32, 2 shadow sets: at most 320 losses.
 
-    @classmethod
-    def quick(cls, **changes: object) -> JudgeDeceiver:
-        """8 tokens, 10 steps, B = 16, k = 32, 2 shadow sets: at most 320 losses."""
-        small = {"length": 8, "steps": 10, "width": 16, "k": 32, "contexts": 2}
-        return cls(**{**small, **changes})  # type: ignore[arg-type]
+    Reference: 20 tokens, 600 steps, B = 128, k = 256, 6 shadow sets: at most 460,800 losses.
+    """
 
     def ceiling(self) -> Budget:
         return Budget(0, 0, self.steps * self.width * self.contexts, self.steps * self.contexts)

@@ -5,16 +5,16 @@ Source: arXiv 2404.02151; re-made over words, since no tokenizer of a remote jud
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import exp, inf
 from random import Random
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from robustjudge import spec
-from robustjudge.attacks.base import Exhausted, NoCandidate, Plugin, Target, objective, stem
-from robustjudge.attacks.search import Best, Provenance, odds
+from robustjudge.attacks.base import Exhausted, NoCandidate, Target, objective, stem
+from robustjudge.attacks.search import Best, Provenance, Search, odds
 from robustjudge.attacks.words import VOCABULARY
 from robustjudge.nouns import Access, Budget, Case
 
@@ -27,7 +27,7 @@ DEAD = 20
 
 @spec.register("random_search")
 @dataclass(frozen=True)
-class RandomSearch(Plugin):
+class RandomSearch(Search):
     """A suffix of ``length`` words; each step changes a contiguous block and keeps it if the log-odds rise.
 
     ``block`` fixes the block's size (0: a sixth of the suffix, half of that from a win probability of 10 %, a quarter
@@ -51,15 +51,11 @@ class RandomSearch(Plugin):
     access: ClassVar[Access] = Access.ODDS
     name: ClassVar[str] = "E3"
 
-    @classmethod
-    def reference(cls, **changes: object) -> RandomSearch:
-        """25 words, 10,000 steps."""
-        return cls(**changes)  # type: ignore[arg-type]
+    small: ClassVar[Mapping[str, Any]] = {"length": 8, "steps": 60}
+    """Quick: 8 words, 60 steps.
 
-    @classmethod
-    def quick(cls, **changes: object) -> RandomSearch:
-        """8 words, 60 steps."""
-        return cls(**{"length": 8, "steps": 60, **changes})  # type: ignore[arg-type]
+    Reference: 25 words, 10,000 steps.
+    """
 
     def ceiling(self) -> Budget:
         return Budget(1 + self.steps, 0, 0, 0)

@@ -5,22 +5,23 @@ The control resubmits the same text: any gain beyond it is attack, below it is l
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from robustjudge import spec
 from robustjudge.asks import Score, Write
-from robustjudge.attacks.base import Channel, Exhausted, Plugin, Target
+from robustjudge.attacks.base import Channel, Exhausted, Target
 from robustjudge.attacks.operators import StillWrong, rewritten, tagged, turn_prompt
-from robustjudge.attacks.search import Best, worths
+from robustjudge.attacks.search import Best, Search, worths
 from robustjudge.nouns import Access, Budget, Case
 
 
 @spec.register("resubmit")
 @dataclass(frozen=True)
-class Resubmit(Plugin):
+class Resubmit(Search):
     """``times`` submissions, the weak response first; ``same`` repeats it unchanged (the control).  Queries: ``times``."""
 
     times: int = 10
@@ -45,15 +46,11 @@ class Resubmit(Plugin):
     def writes(self) -> bool:
         return not (self.same or self.rules)
 
-    @classmethod
-    def reference(cls, **changes: object) -> Resubmit:
-        """k = 10."""
-        return cls(**changes)  # type: ignore[arg-type]
+    small: ClassVar[Mapping[str, Any]] = {"times": 3}
+    """Quick: k = 3.
 
-    @classmethod
-    def quick(cls, **changes: object) -> Resubmit:
-        """k = 3."""
-        return cls(**{"times": 3, **changes})  # type: ignore[arg-type]
+    Reference: k = 10.
+    """
 
     def ceiling(self) -> Budget:
         return Budget(self.times, self.times - 1 if self.writes else 0, 0, 0)

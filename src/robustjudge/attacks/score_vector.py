@@ -6,22 +6,23 @@ by rule, without an attacker model.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from robustjudge import spec
 from robustjudge.asks import Score
-from robustjudge.attacks.base import Channel, Exhausted, Plugin, Target
+from robustjudge.attacks.base import Channel, Exhausted, Target
 from robustjudge.attacks.operators import StillWrong, rewritten
-from robustjudge.attacks.search import Best
+from robustjudge.attacks.search import Best, Search
 from robustjudge.nouns import Access, Budget, Case, Feedback
 
 
 @spec.register("score_vector")
 @dataclass(frozen=True)
-class ScoreVector(Plugin):
+class ScoreVector(Search):
     """Each round rewrites the best text so far ``width`` times by rule and keeps the best by :func:`height`.
 
     Texts whose content quality rises are left out.  Queries: at most ``1 + rounds * width``.
@@ -37,15 +38,11 @@ class ScoreVector(Plugin):
     name: ClassVar[str] = "score_vector"
     channel: ClassVar[Channel] = "rewrite"
 
-    @classmethod
-    def reference(cls, **changes: object) -> ScoreVector:
-        """Three rounds of four: 13 queries."""
-        return cls(**changes)  # type: ignore[arg-type]
+    small: ClassVar[Mapping[str, Any]] = {"rounds": 2, "width": 2}
+    """Quick: two rounds of two: 5 queries.
 
-    @classmethod
-    def quick(cls, **changes: object) -> ScoreVector:
-        """Two rounds of two: 5 queries."""
-        return cls(**{"rounds": 2, "width": 2, **changes})  # type: ignore[arg-type]
+    Reference: three rounds of four: 13 queries.
+    """
 
     def ceiling(self) -> Budget:
         return Budget(1 + self.rounds * self.width, 0, 0, 0)

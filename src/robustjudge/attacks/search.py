@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from robustjudge import spec
 from robustjudge.asks import Odds
-from robustjudge.attacks.base import NoCandidate
+from robustjudge.attacks.base import NoCandidate, Plugin
 from robustjudge.nouns import Feedback
 
 if TYPE_CHECKING:
@@ -38,6 +38,23 @@ class Provenance:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "trace", tuple(max(w, FLOOR) for w in self.trace))
+
+
+class Search(Plugin):
+    """An attack that searches, with two budgets by name."""
+
+    small: ClassVar[Mapping[str, Any]] = {}
+    """The fields of the quick budget that differ from the defaults."""
+
+    @classmethod
+    def reference(cls, **changes: Any) -> Self:
+        """The search with its default budget, which is the published one, and ``changes`` to its fields."""
+        return cls(**changes)
+
+    @classmethod
+    def quick(cls, **changes: Any) -> Self:
+        """The search with its budget for a small local model, and ``changes`` to its fields."""
+        return cls(**{**cls.small, **changes})
 
 
 @dataclass

@@ -5,16 +5,17 @@ Sources: arXiv 2310.08419 (PAIR), arXiv 2312.02119 (TAP), applied to judges in a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from robustjudge import spec
 from robustjudge.asks import Score, Write
-from robustjudge.attacks.base import Channel, Exhausted, Plugin, Target
+from robustjudge.attacks.base import Channel, Exhausted, Target
 from robustjudge.attacks.operators import StillWrong, check_prompt, on_topic, rewritten, tagged, turn_prompt
-from robustjudge.attacks.search import Best, tied, worths
+from robustjudge.attacks.search import Best, Search, tied, worths
 from robustjudge.nouns import Access, Budget, Case, Written
 
 MEMORY = 4
@@ -32,7 +33,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Tree(Plugin):
+class Tree(Search):
     """The search behind PAIR and TAP; ``goal`` is the worth that ends it, ``retries`` re-asks for untagged replies.
 
     Every level asks once for texts, once per retry, once for checks and once for scores.
@@ -147,15 +148,11 @@ class Pair(Tree):
     def name(self) -> str:
         return "O2/rules" if self.rules else "O2"
 
-    @classmethod
-    def reference(cls, **changes: object) -> Pair:
-        """n = 30 streams, T = 3 (the original's help text): 90 queries."""
-        return cls(**changes)  # type: ignore[arg-type]
+    small: ClassVar[Mapping[str, Any]] = {"roots": 2, "width": 2, "depth": 2, "retries": 1}
+    """Quick: 2 streams x 2 turns: 4 queries.
 
-    @classmethod
-    def quick(cls, **changes: object) -> Pair:
-        """2 streams x 2 turns: 4 queries."""
-        return cls(**{"roots": 2, "width": 2, "depth": 2, "retries": 1, **changes})  # type: ignore[arg-type]
+    Reference: n = 30 streams, T = 3 (the original's help text): 90 queries.
+    """
 
 
 @spec.register("tap")
@@ -170,12 +167,8 @@ class Tap(Tree):
     def name(self) -> str:
         return "O3/rules" if self.rules else "O3"
 
-    @classmethod
-    def reference(cls, **changes: object) -> Tap:
-        """b = 4, w = 10, d = 10 (unverified as the publication's setting): 94 queries, 340 checks."""
-        return cls(**changes)  # type: ignore[arg-type]
+    small: ClassVar[Mapping[str, Any]] = {"branch": 2, "width": 2, "depth": 2, "retries": 1}
+    """Quick: b = w = d = 2: 4 queries, 6 checks.
 
-    @classmethod
-    def quick(cls, **changes: object) -> Tap:
-        """b = w = d = 2: 4 queries, 6 checks."""
-        return cls(**{"branch": 2, "width": 2, "depth": 2, "retries": 1, **changes})  # type: ignore[arg-type]
+    Reference: b = 4, w = 10, d = 10 (unverified as the publication's setting): 94 queries, 340 checks.
+    """
