@@ -92,3 +92,10 @@ def test_a_missing_key_is_refused() -> None:
 def test_it_offers_no_log_probabilities() -> None:
     m = AnthropicModel("anthropic/claude-x", "claude-x")
     assert isinstance(m, Provider) and not isinstance(m, Weighs) and m.access == Access.SCORE
+
+
+@pytest.mark.parametrize("usage", [None, "none", {"input_tokens": "17"}, {"input_tokens": {}, "output_tokens": None}])
+def test_bookkeeping_of_another_shape_never_loses_a_paid_answer(usage: object) -> None:
+    done = model("http://127.0.0.1:9")._answer({"content": [{"type": "text", "text": "7"}], "usage": usage}, 0.1)
+    assert (done.status, done.text) == ("ok", "7")
+    assert done.usage.prompt == (17 if usage == {"input_tokens": "17"} else 0)

@@ -333,6 +333,22 @@ def test_what_a_model_says_of_itself() -> None:
     assert HttpModel("openai/gpt-5.1", "gpt-5.1", Settings(logprobs=True)).access == Access.ODDS
 
 
+@pytest.mark.parametrize(
+    ("extra", "prompt"),
+    [
+        ({"usage": {"prompt_tokens": "11", "completion_tokens": "3"}}, 11),
+        ({"usage": {"prompt_tokens": "many", "completion_tokens": [3]}}, 0),
+        ({"usage": {"prompt_tokens": float("inf"), "completion_tokens": -3}}, 0),
+        ({"usage": "none"}, 0),
+    ],
+)
+def test_bookkeeping_of_another_shape_never_loses_a_paid_answer(extra: dict[str, Any], prompt: int) -> None:
+    model = HttpModel("openai/m", "m", Settings(base_url="http://x/v1"))
+    choice = {"message": {"content": "VERDICT: 7"}, "finish_reason": "stop", "logprobs": {"content": [{"token": 1}]}}
+    done = model._answer({"choices": [choice], **extra}, 0.1)
+    assert (done.status, done.text, done.usage.prompt, done.tokens) == ("ok", "VERDICT: 7", prompt, ())
+
+
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),

@@ -11,7 +11,7 @@ from typing import Any
 
 from robustjudge.door import safe
 from robustjudge.models.base import Settings
-from robustjudge.models.chat import ChatModel, Events
+from robustjudge.models.chat import ChatModel, Events, counted
 from robustjudge.models.quirks import Quirks
 from robustjudge.nouns import Call, Completion, Status, Usage
 
@@ -109,7 +109,7 @@ class AnthropicModel(ChatModel):
             safe(refusal),
             reason,
             safe(reasoning),
-            _usage(data.get("usage") or {}),
+            _usage(data.get("usage")),
             safe(str(data.get("model") or self.model)),
             (),
             seconds,
@@ -118,7 +118,9 @@ class AnthropicModel(ChatModel):
         )
 
 
-def _usage(usage: dict[str, Any]) -> Usage:
+def _usage(usage: Any) -> Usage:
     """The API counts cached tokens apart; here ``prompt`` holds all of them, as the other provider counts."""
-    read, written = int(usage.get("cache_read_input_tokens") or 0), int(usage.get("cache_creation_input_tokens") or 0)
-    return Usage(int(usage.get("input_tokens") or 0) + read + written, int(usage.get("output_tokens") or 0), read)
+    if not isinstance(usage, dict):
+        return Usage()
+    read, written = counted(usage.get("cache_read_input_tokens")), counted(usage.get("cache_creation_input_tokens"))
+    return Usage(counted(usage.get("input_tokens")) + read + written, counted(usage.get("output_tokens")), read)

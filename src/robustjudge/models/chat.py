@@ -153,6 +153,14 @@ def _estimate(call: Call) -> int:
     return sum(len(m.text) for m in call.messages) // 4 + call.sampling.max_tokens
 
 
+def counted(tokens: object) -> int:
+    """A token count, which some gateways write as text; 0 where it is no count: bookkeeping never loses an answer."""
+    try:
+        return max(int(tokens), 0) if isinstance(tokens, (int, float, str)) else 0
+    except (ValueError, OverflowError):
+        return 0
+
+
 def merged(messages: tuple[Message, ...]) -> list[dict[str, str]]:
     """Messages for a model without a system role: the system text stands once, before the first user turn."""
     system = "\n\n".join(m.text for m in messages if m.role == "system")

@@ -13,7 +13,7 @@ from typing import Any
 
 from robustjudge.door import safe
 from robustjudge.models.base import Settings
-from robustjudge.models.chat import ChatModel, Events, merged
+from robustjudge.models.chat import ChatModel, Events, counted, merged
 from robustjudge.models.quirks import Quirks
 from robustjudge.models.weigh import at_verdict, request
 from robustjudge.nouns import Access, Call, Completion, LabelCall, Sampling, Status, TokenOdds, Usage, Weights
@@ -147,19 +147,23 @@ def _usage(usage: Any) -> Usage:
         return Usage()
     prompt, completion = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
     return Usage(
-        int(usage.get("prompt_tokens") or 0),
-        int(usage.get("completion_tokens") or 0),
-        int(prompt.get("cached_tokens") or 0) if isinstance(prompt, dict) else 0,
-        int(completion.get("reasoning_tokens") or 0) if isinstance(completion, dict) else 0,
+        counted(usage.get("prompt_tokens")),
+        counted(usage.get("completion_tokens")),
+        counted(prompt.get("cached_tokens")) if isinstance(prompt, dict) else 0,
+        counted(completion.get("reasoning_tokens")) if isinstance(completion, dict) else 0,
     )
 
 
-def _tokens(odds: dict[str, Any]) -> tuple[TokenOdds, ...]:
-    return tuple(
-        TokenOdds(
-            safe(t["token"]),
-            float(t["logprob"]),
-            tuple((safe(a["token"]), float(a["logprob"])) for a in t.get("top_logprobs") or ()),
+def _tokens(odds: Any) -> tuple[TokenOdds, ...]:
+    """The log-probabilities; none where they cannot be read, since the answer itself stands."""
+    try:
+        return tuple(
+            TokenOdds(
+                safe(t["token"]),
+                float(t["logprob"]),
+                tuple((safe(a["token"]), float(a["logprob"])) for a in t.get("top_logprobs") or ()),
+            )
+            for t in odds.get("content") or ()
         )
-        for t in odds.get("content") or ()
-    )
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return ()
