@@ -191,8 +191,8 @@ class Desk:
 
     # ------------------------------------------------------------------ replies
 
-    def complete(self, call: Call, name: str) -> Completion:
-        """Generate one reply."""
+    def complete(self, call: Call, name: str, replies: tuple[str, ...] = ()) -> Completion:
+        """Generate one reply, one of ``replies`` where they are given."""
         s = call.sampling
         try:
             prompt = self.tokens.chat(call)
@@ -200,6 +200,8 @@ class Desk:
             return Completion(status="error", reason="chat_template_refused", notes=(str(fault)[:200],), model=name)
         if prompt.borders and not self.tokens.segments:
             return Completion(status="error", reason=UNSEGMENTED, model=name)
+        if replies and not self.tokens.holds(replies):
+            return Completion(status="error", reason="grammar_unsupported", model=name)
         (encoded,) = self.tokens.encode([prompt])
         ids = encoded.ids
         if not self.fits(len(ids) + s.max_tokens):
@@ -212,7 +214,8 @@ class Desk:
 
         def pick(logits: Any) -> int:
             logs = logits.double().log_softmax(0)
-            token = int(logs.argmax()) if s.temperature <= 0 else drawn(logs / s.temperature, s.top_p, generator)
+            free = self.held(logs, reply, replies) if replies else logs
+            token = int(free.argmax()) if s.temperature <= 0 else drawn(free / s.temperature, s.top_p, generator)
             if s.top_logprobs and token not in self.ends:
                 best = logs.topk(min(s.top_logprobs, len(logs)))
                 pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
@@ -226,7 +229,8 @@ class Desk:
                 ended = True
                 return False
             reply.append(token)
-            ended = any(x in self.text(reply) for x in s.stop)
+            text = self.text(reply)
+            ended = text in replies or any(x in text for x in s.stop)
             return not ended
 
         cached = self.engine.generate(ids, pick, more, s.max_tokens)
@@ -243,6 +247,13 @@ class Desk:
             tokens=tuple(told),
             notes=("control_tokens_escaped",) if escaped else (),
         )
+
+    def held(self, logs: Any, reply: Sequence[int], replies: tuple[str, ...]) -> Any:
+        """``logs`` with every token out that leads to none of ``replies``."""
+        onward = [i for i in self.tokens.onward(self.text(reply), replies) if i < len(logs)]
+        kept = torch.full_like(logs, float("-inf"))
+        kept[onward] = logs[onward]
+        return kept
 
     def text(self, ids: Sequence[int]) -> str:
         """The text of a reply, control tokens left out."""
