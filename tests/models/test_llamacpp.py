@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from robustjudge.errors import ConfigError, UnknownName
+from robustjudge.judges import Prompted, verdict_grammar
 from robustjudge.models import pull
 from robustjudge.models.llamacpp import LlamaCpp
-from robustjudge.nouns import Call, Completion, LabelCall, Message, Sampling, Text, Weights, message
+from robustjudge.nouns import Call, Completion, LabelCall, Message, Readout, Sampling, Slate, Text, Weights, message
+from robustjudge.prompts.library import template
 
 RULE = (
     "You are a strict judge. Rate the answer to the question from 1 (wrong) to 10 (right). "
@@ -89,6 +92,46 @@ def test_grammar_holds_the_verdict_and_schema_is_json(model: LlamaCpp) -> None:
     schema = '{"type":"object","properties":{"ok":{"type":"boolean"}},"required":["ok"],"additionalProperties":false}'
     done = ask(model, prompt("Berlin."), Sampling(max_tokens=24, schema=schema))
     assert done.text.replace(" ", "").replace("\n", "") in ('{"ok":true}', '{"ok":false}')
+
+
+ANSWERS = ("No.", "I will not help.", "Boil the egg for six minutes.", "Salt.", "Sorry, no.")
+
+
+@pytest.mark.model
+def test_a_held_verdict_is_the_likeliest_label_not_the_likeliest_first_letter(model: LlamaCpp) -> None:
+    """A grammar alone spells FAILURE as F, AI, L, U, RE because much else begins with F."""
+    judge = Prompted(
+        model.name, template("success_failure").defined("The answer does what is asked."), constrained=True
+    )
+    grammar_alone = []
+    for answer in ANSWERS:
+        slate = Slate("How is an egg boiled?", (answer,), (0,))
+        call = judge.call(slate, judge.template.form(1))
+        assert call.readout is not None
+        (weights,) = asyncio.run(model.weigh((LabelCall(call, call.readout.labels, call.readout.lead),)))
+        likeliest = call.readout.labels[weights.logprobs.index(max(weights.logprobs))]
+        done = asyncio.run(model.complete(call))
+        assert (done.status, done.finish, done.text) == ("ok", "stop", f"{likeliest}\n")
+        assert done.usage.prompt > 100 and done.usage.completion >= 2
+        grammar_alone.append(asyncio.run(model.complete(replace(call, readout=None))).text.strip(" .\n") == likeliest)
+    assert not all(grammar_alone), "these answers no longer show the fault of a grammar alone"
+
+
+@pytest.mark.model
+def test_a_held_score_is_the_likeliest_number_and_is_drawn_by_its_weight(model: LlamaCpp) -> None:
+    readout = Readout(SCORES, "VERDICT: ", values=tuple(map(float, SCORES)))
+    call = Call(
+        model.name, prompt("Berlin."), Sampling(grammar=verdict_grammar(readout), top_logprobs=3), readout=readout
+    )
+    weights = weigh(model, "Berlin.")
+    done = asyncio.run(model.complete(call))
+    best = max(range(10), key=lambda i: weights.logprobs[i])
+    assert done.text == f"VERDICT: {SCORES[best]}\n"
+    assert done.tokens[0].token == SCORES[best] and len(done.tokens[0].top) == 3
+    hot = [replace(call, sampling=replace(call.sampling, temperature=3.0), replica=f"final/{i}") for i in range(6)]
+    drawn = [asyncio.run(model.complete(c)).text for c in (*hot, hot[0])]
+    assert drawn[0] == drawn[-1] and len(set(drawn)) > 1
+    assert set(drawn) <= {f"VERDICT: {x}\n" for x in SCORES}
 
 
 @pytest.mark.model

@@ -6,6 +6,7 @@ import asyncio
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -13,13 +14,13 @@ from typing import Any, TypeVar
 
 from robustjudge import door
 from robustjudge.errors import ConfigError, UnknownName
-from robustjudge.models import trie
+from robustjudge.models import held, trie
 from robustjudge.models.control import joint, jointed, neutral
 from robustjudge.models.gguf import header
 from robustjudge.models.llama_server import EngineError, LlamaServer
 from robustjudge.models.owner import Owner
 from robustjudge.models.pull import MODELS, model_path
-from robustjudge.nouns import Access, Call, Completion, LabelCall, Sampling, TokenOdds, Usage, Weights
+from robustjudge.nouns import Access, Call, Completion, LabelCall, Readout, Sampling, TokenOdds, Usage, Weights
 from robustjudge.spec import digest
 
 R = TypeVar("R")
@@ -42,7 +43,8 @@ class LlamaCpp:
     Control tokens in untrusted parts are made plain text (:mod:`robustjudge.models.control`; the completion is noted
     ``control_tokens_escaped``).  Draws at temperature > 0 are seeded by prompt, seed and replica name: repeats differ
     between replicas and a replay is equal.  Log-probabilities are those of the unconstrained model, with or
-    without a grammar.
+    without a grammar.  A call held to the verdict line of its labels is answered with the likeliest of them, weighed
+    whole (:mod:`robustjudge.models.held`), so that the reply and :meth:`weigh` never disagree.
     """
 
     access = Access.ODDS
@@ -86,6 +88,9 @@ class LlamaCpp:
             return Completion(status="error", reason=fault, model=self.name)
         turns = self.turns(call)
         try:
+            line = held.line_of(call)
+            if line is not None:
+                return await self._do(turns, lambda server: self._held(server, call, line, turns))
             return await self._do(turns, lambda server: self._complete(server, call, turns))
         except EngineError as refused:
             return Completion(status="error", reason=refused.reason, notes=(str(refused)[:200],), model=self.name)
@@ -123,10 +128,6 @@ class LlamaCpp:
         answer = server.complete(ids, self._options(server, call, prompt))
         choice, usage = answer["choices"][0], answer["usage"]
         cut = choice["finish_reason"] == "length"
-        escaped = any(
-            (text.replace(mark, "") if mark else text) != door.safe(m.text)
-            for (_, text), m in zip(turns, call.messages, strict=True)
-        )
         return Completion(
             text=door.safe(choice["text"]),
             status="truncated" if cut else "ok",
@@ -139,7 +140,19 @@ class LlamaCpp:
             model=self.name,
             tokens=_token_odds(choice.get("logprobs"), call.sampling.top_logprobs),
             latency=time.perf_counter() - started,
-            notes=("control_tokens_escaped",) if escaped else (),
+            notes=_escaped(call, turns),
+        )
+
+    def _held(self, server: LlamaServer, call: Call, line: Readout, turns: tuple[tuple[str, str], ...]) -> Completion:
+        started = time.perf_counter()
+        prompt = server.render(turns)
+        logprobs, length = self._labels(server, LabelCall(call, line.labels, line.lead), prompt)
+        reply = held.reply(call, line, logprobs, prompt, self.name)
+        return replace(
+            reply,
+            usage=Usage(length, server.count(reply.text)),
+            latency=time.perf_counter() - started,
+            notes=_escaped(call, turns),
         )
 
     def _options(self, server: LlamaServer, call: Call, prompt: str) -> dict[str, Any]:
@@ -178,18 +191,19 @@ class LlamaCpp:
             return Weights(status="error", reason=fault)
         turns = self.turns(asked.call)
         try:
-            return await self._do(turns, lambda server: self._weigh(server, asked, turns))
+            logprobs, _ = await self._do(turns, lambda server: self._labels(server, asked, server.render(turns)))
         except EngineError as refused:
             return Weights(status="error", reason=refused.reason)
+        return Weights(logprobs, (False,) * len(logprobs))
 
-    def _weigh(self, server: LlamaServer, asked: LabelCall, turns: tuple[tuple[str, str], ...]) -> Weights:
-        prompt = server.render(turns) + asked.lead
+    def _labels(self, server: LlamaServer, asked: LabelCall, prompt: str) -> tuple[tuple[float, ...], int]:
+        """Log-probability of each label after the rendered prompt and the lead; the tokens of both."""
+        prompt += asked.lead
         mark = joint(asked.call)
         lead = self._fitting(server, prompt, 8, mark)
         labels = [server.tokens(prompt + label, mark) for label in asked.labels]
         base, tails = trie.split(labels, lead)
-        logprobs = trie.read(tails, lambda node: server.next(base + node, trie.wanted(tails, node)))
-        return Weights(logprobs, (False,) * len(logprobs))
+        return trie.read(tails, lambda node: server.next(base + node, trie.wanted(tails, node))), len(lead)
 
 
 def _processors() -> int:
@@ -208,6 +222,16 @@ def _refused(sampling: Sampling, call: Call) -> str:
     if any(m.role not in ROLES for m in call.messages):
         return "unknown_role"
     return ""
+
+
+def _escaped(call: Call, turns: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+    """The note that untrusted control tokens were made plain text, where they were."""
+    mark = joint(call)
+    changed = any(
+        (text.replace(mark, "") if mark else text) != door.safe(m.text)
+        for (_, text), m in zip(turns, call.messages, strict=True)
+    )
+    return ("control_tokens_escaped",) if changed else ()
 
 
 def _token_odds(logprobs: Any, top: int) -> tuple[TokenOdds, ...]:
