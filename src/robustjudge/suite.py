@@ -111,10 +111,13 @@ def config_of(name: str, own: Mapping[str, Any] | None = None, root: str = "") -
             label = f"{judge} / {template}" if template else judge
             told = {k: v for k, v in given.items() if v not in ("", None, False, {}, [])}
             if template:  # the suite's prompts are what is compared: the user's own gives way
-                told = {k: v for k, v in told.items() if k not in ("prompt", "messages", "slots", "reply", "scale")}
+                told = {k: v for k, v in told.items() if k not in _PROMPT_KEYS}
             default = {} if alone or (own_prompt and not template) else shared
             crossed[label] = {**default, **told, **({"template": template} if template else {})}
     return {**config, "name": name, "judges": crossed, "suite": sized(name, size)}
+
+
+_PROMPT_KEYS = ("prompt", "messages", "slots", "reply", "scale", "syntax")
 
 
 def _filled(settings: Any, judges: Mapping[str, Any]) -> Any:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings, strategies as st
 
 from robustjudge import spec
 from robustjudge.errors import ConfigError, RobustJudgeError, TemplateError
@@ -126,6 +128,81 @@ def test_a_list_of_responses() -> None:
 def test_refusals_say_what_and_where(change: dict[str, Any], said: str) -> None:
     with pytest.raises(RobustJudgeError, match=said):
         declare({**BASE, **change})
+
+
+FORMATTED = 'Question: {question}\nAnswer: {output}\nReply as {{"score": 7.5, "why": {{"a": [1, 2]}}}} {{output}}.'
+
+
+def test_a_prompt_for_str_format_is_sent_as_str_format_sends_it() -> None:
+    t = declare({**BASE, "prompt": FORMATTED, "syntax": "format"})
+    (message,) = render(t.form(1), Slate("why {output} }}?", ("{{x}}",), (0,)))
+    assert message.text == FORMATTED.format(question="why {output} }}?", output="{{x}}")
+    assert "{output}." in message.text and spec.load(spec.dump(t)) == t
+
+
+def test_doubled_braces_that_can_be_read_in_two_ways_are_refused_with_their_line() -> None:
+    """A judge must be attacked as it is deployed: whether one brace or two are sent is never guessed."""
+    with pytest.raises(TemplateError, match=r"line 3: .*score.*state syntax: format.*state syntax: literal"):
+        declare({**BASE, "prompt": FORMATTED.replace(" {{output}}", "")})
+    chat = [
+        {"role": "system", "text": 'Be fair.\nReply {{"score": 1}}.'},
+        {"role": "user", "text": "{question} {output}"},
+    ]
+    with pytest.raises(TemplateError, match="system message, line 2"):
+        declare({k: v for k, v in BASE.items() if k != "prompt"} | {"messages": chat})
+    kept = declare({**BASE, "prompt": 'Q {question} {output}\n{{"score": 1}}', "syntax": "literal"})
+    assert '{{"score": 1}}' in render(kept.form(1), Slate("q", ("a",), (0,)))[0].text
+
+
+@pytest.mark.parametrize(
+    "tail", ['{"a": {"b": 1}}', "\\frac{1}{2} {{\\bf x}}", '{{"score": 1}} {', "{{ output }} is above: {{'a'}}"]
+)
+def test_braces_that_str_format_would_not_take_stay_as_they_stand(tail: str) -> None:
+    """JSON, LaTeX, or slots in double braces: nothing of this came from str.format."""
+    double = "output" in tail
+    prompt = f"score\n{'{{ question }}' if double else '{question} {output}'}\n{tail}"
+    t = declare({**BASE, "prompt": prompt})
+    want = tail.replace("{{ output }}", "A")
+    assert want in render(t.form(1), Slate("Q", ("A",), (0,)))[0].text
+
+
+@pytest.mark.parametrize(
+    ("prompt", "said"),
+    [
+        ("{question}\n{output} {", "line 2: a single '{'"),
+        ("{question}\n{output} }", "line 2: a single '}'"),
+        ("{question}\n\n{output!r}", "line 3: '{output!r}' is an expression"),
+        ("{question} {output:>10}", "is an expression"),
+        ("{question} {0}", "is an expression"),
+        ("{question} {outptu}", "unknown slot {outptu}; did you mean {output}"),
+        ("{question} {output} {output}", "is used twice"),
+    ],
+)
+def test_what_str_format_cannot_fill_is_refused_with_its_line(prompt: str, said: str) -> None:
+    with pytest.raises(TemplateError, match=re.escape(said)):
+        declare({**BASE, "prompt": prompt, "syntax": "format"})
+
+
+@given(st.text(alphabet="{}ab \n", max_size=30))
+@settings(max_examples=300, deadline=None)
+def test_format_syntax_is_str_format(text: str) -> None:
+    """What both take, both render alike; what str.format refuses is refused."""
+    prompt = f"{{question}} {{output}} {text}"
+    try:
+        want = prompt.format(question="Q", output="A")
+    except (ValueError, KeyError, IndexError, AttributeError):
+        want = None
+    try:
+        t = declare({**BASE, "prompt": prompt, "syntax": "format"})
+    except TemplateError:
+        assert want is None
+        return
+    assert render(t.form(1), Slate("Q", ("A",), (0,)))[0].text == want
+
+
+def test_an_unknown_name_in_double_braces_says_what_str_format_would_do() -> None:
+    with pytest.raises(TemplateError, match=r"unknown slot \{score\}.*state syntax: format"):
+        declare({**BASE, "prompt": "{question} {output} {{score}}"})
 
 
 def test_a_missing_file_names_its_path(tmp_path: Path) -> None:

@@ -249,8 +249,8 @@ def own_template(c: JudgeConfig, base: Path) -> Template:
     """The user's own prompt: one form, or one for each protocol it is used under."""
     shared = {
         k: v
-        for k, v in {"slots": c.slots or None, "scale": c.scale, "reply": c.reply, "fence": c.fence}.items()
-        if v is not None
+        for k in ("slots", "scale", "reply", "fence", "syntax")
+        if (v := getattr(c, k)) not in (None, {})
     }
     if isinstance(c.prompt, dict) and set(c.prompt) <= set(PROTOCOLS) and c.prompt:
         made = Template("own")

@@ -53,6 +53,9 @@ class JudgeConfig(Strict):
     fence: Literal["nonce", "plain"] | None = Field(
         None, description="nonce: our marks around untrusted texts; plain: none"
     )
+    syntax: Literal["format", "literal"] | None = Field(
+        None, description="format: your prompt is filled by str.format, {{ is one brace; literal: braces stay doubled"
+    )
     sampling: SamplingConfig = Field(SamplingConfig(), description="how replies are drawn")
     family: str = Field("", description="model family, where the table does not know it")
     expect: bool = Field(False, description="ask label probabilities too, for an expected score")

@@ -13,12 +13,12 @@ from robustjudge.prompts.library import from_toml
 from robustjudge.prompts.lint import asks_for_verdict
 from robustjudge.prompts.reply import ReplyForm, load
 from robustjudge.prompts.slots import NAMES, TRUSTED, UNTRUSTED
-from robustjudge.prompts.template import Form, Part, PromptMessage, Template
+from robustjudge.prompts.template import Form, Part, PromptMessage, Template, one_reading
 from robustjudge.scales import Scale
 from robustjudge.scales.native import STYLES
 from robustjudge.scales.scale import scale_from
 
-_KEYS = ("name", "prompt", "messages", "file", "slots", "scale", "reply", "fence", "protocol", "note")
+_KEYS = ("name", "prompt", "messages", "file", "slots", "scale", "reply", "fence", "syntax", "protocol", "note")
 _REPLY_KEYS = ("form", "path", "schema", "pattern", "reader", "parts", "overall")
 _DETAILS = {
     "json": ("path", "schema", "parts", "overall"),
@@ -40,8 +40,9 @@ def declare(data: Mapping[str, Any], folder: Path | str = ".", where: str = "jud
     ``responses``, ``reference``, ``history``, ``criteria``, ...); ``scale`` as
     :func:`~robustjudge.scales.scale.scale_from` takes it; ``reply`` is a form name or ``{form, path | schema | pattern
     | reader, parts, overall}``.  The protocol follows from the slots unless stated.  ``fence`` is ``plain`` (the default:
-    the prompt is attacked as it is) or ``nonce``.  Raises :class:`TemplateError` or :class:`ConfigError` with file and
-    line for what is missing, doubled or unknown.
+    the prompt is attacked as it is) or ``nonce``; ``syntax`` ``format`` reads the text as ``str.format`` does, ``literal``
+    leaves doubled braces as they stand (see :class:`~robustjudge.prompts.template.Form`).  Raises
+    :class:`TemplateError` or :class:`ConfigError` with file and line for what is missing, doubled or unknown.
     """
     for key in data:
         if key not in _KEYS:
@@ -59,7 +60,10 @@ def declare(data: Mapping[str, Any], folder: Path | str = ".", where: str = "jud
         raise ConfigError(f"{where}: state the scale, for example scale: {{min: 1, max: 10}} or {{labels: [yes, no]}}")
     reply_data = data.get("reply", "verdict")
     scale = _scale(data["scale"], reply_data, where)
-    protocol = str(data.get("protocol") or _protocol(messages, slots, source))
+    syntax = str(data.get("syntax") or "")
+    if not syntax:
+        one_reading(messages, source)
+    protocol = str(data.get("protocol") or _protocol(messages, slots, source, syntax))
     if protocol not in ("pointwise", "pairwise", "best_of"):
         raise UnknownName(f"protocol of {where}", protocol, ("pointwise", "pairwise", "best_of"))
     if protocol != "pointwise" and scale.numeric:
@@ -73,6 +77,7 @@ def declare(data: Mapping[str, Any], folder: Path | str = ".", where: str = "jud
         slots=slots,
         answer=reply(reply_data, scale, where),
         source=source,
+        syntax=syntax,
     )
     _all_used(form, slots, source)
     if form.answer is not None and form.answer.style == "verdict" and not asks_for_verdict(form):
@@ -213,10 +218,10 @@ def _scale(given: Any, reply_data: Any, where: str) -> Scale:
     return scale if scale.tie == tie else scale_from({**given, "tie": tie})
 
 
-def _protocol(messages: tuple[PromptMessage, ...], slots: tuple[tuple[str, str], ...], source: str) -> str:
+def _protocol(messages: tuple[PromptMessage, ...], slots: tuple[tuple[str, str], ...], source: str, syntax: str) -> str:
     from robustjudge.prompts.slots import parse
 
-    names = {s.slot for m in messages for s in parse(m.text, source, slots)}
+    names = {s.slot for m in messages for s in parse(m.text, source, slots, syntax=syntax)}
     if names & {"response_a", "response_b"}:
         return "pairwise"
     return "best_of" if "responses" in names else "pointwise"

@@ -47,6 +47,7 @@ _TOP = {
     "layout",
     "native",
     "brief",
+    "syntax",
 } | {
     "definition",
     "data_note",
@@ -140,6 +141,7 @@ def _form(data: Mapping[str, Any], protocol: str, where: str) -> Form:
         definition=str(data.get("definition", "")).strip(),
         brief=bool(data.get("brief", False)),
         source=where,
+        syntax=str(data.get("syntax", "")),
     )
 
 

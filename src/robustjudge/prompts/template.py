@@ -10,7 +10,7 @@ from typing import Any, Literal
 from robustjudge import spec
 from robustjudge.errors import TemplateError
 from robustjudge.prompts.reply import ReplyForm
-from robustjudge.prompts.slots import UNTRUSTED, Segment, check, parse
+from robustjudge.prompts.slots import SYNTAXES, UNTRUSTED, Segment, check, doubled, parse
 from robustjudge.scales import Scale, letters
 
 CODES = ("RS", "EI", "IAG", "EC", "ER", "RF")
@@ -52,6 +52,23 @@ class PromptMessage:
         return "\n\n".join(p.text for p in self.parts if p.text)
 
 
+def place(message: PromptMessage, messages: tuple[PromptMessage, ...], source: str) -> str:
+    """How errors name a message of a prompt."""
+    return source if len(messages) == 1 else f"{source}, {message.role} message"
+
+
+def one_reading(messages: tuple[PromptMessage, ...], source: str) -> None:
+    """Refuse a prompt that would be another one under ``str.format``; the message names the line and what to state."""
+    spot = doubled(m.text for m in messages)
+    if spot is not None:
+        number, line, shown = spot
+        raise TemplateError(
+            f"{place(messages[number], messages, source)}, line {line}: {shown!r} in a prompt with slots in single braces;"
+            " is it filled by str.format or an f-string, which make one brace of two? Then state syntax: format. If the"
+            " doubled braces are meant for the model, state syntax: literal"
+        )
+
+
 @spec.register("form")
 @dataclass(frozen=True)
 class Form:
@@ -60,8 +77,10 @@ class Form:
     ``fence``: ``nonce`` wraps each untrusted text in marks with a code of its own per request, ``plain`` inserts it
     bare and unescaped, as the paper does.  A form without a ``{verdict}`` slot asks for no verdict itself;
     ``append_verdict`` then lets the scale add its own line (recorded by :attr:`appended`).  ``slots`` are pairs (the
-    user's slot name, ours).  ``answer`` is the declared reader (None: our strict one).  Raises
-    :class:`TemplateError` with the line for a slot that is missing, doubled or unknown.
+    user's slot name, ours).  ``answer`` is the declared reader (None: our strict one).  ``syntax`` says how braces are
+    read: ``format`` as ``str.format`` does (``{{`` is one brace), ``literal`` as they stand; empty as they stand too, but
+    a prompt that would be another one under ``str.format`` is refused.  Raises :class:`TemplateError` with the line for
+    that, and for a slot that is missing, doubled or unknown.
     """
 
     protocol: str
@@ -74,20 +93,24 @@ class Form:
     definition: str = ""
     brief: bool = False
     source: str = "template"
+    syntax: str = ""
 
     def __post_init__(self) -> None:
+        if self.syntax not in SYNTAXES:
+            raise TemplateError(f"{self.source}: syntax is 'format' or 'literal', not {self.syntax!r}")
         if self.fence not in ("nonce", "plain"):
             raise TemplateError(f"{self.source}: fence is 'nonce' or 'plain', not {self.fence!r}")
         if not self.messages:
             raise TemplateError(f"{self.source}: a prompt needs at least one message")
+        if not self.syntax:
+            one_reading(self.messages, self.source)
         check((s for m in self.segments for s in m), self.protocol, self.source, self.slots)
 
     @cached_property
     def segments(self) -> tuple[tuple[Segment, ...], ...]:
         """The parsed messages: literal stretches and slots."""
         return tuple(
-            parse(m.text, self.source if len(self.messages) == 1 else f"{self.source}, {m.role} message", self.slots)
-            for m in self.messages
+            parse(m.text, place(m, self.messages, self.source), self.slots, syntax=self.syntax) for m in self.messages
         )
 
     @cached_property
