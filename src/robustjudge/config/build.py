@@ -247,11 +247,7 @@ def prompted_of(c: JudgeConfig, base: Path) -> Prompted:
 
 def own_template(c: JudgeConfig, base: Path) -> Template:
     """The user's own prompt: one form, or one for each protocol it is used under."""
-    shared = {
-        k: v
-        for k in ("slots", "scale", "reply", "fence", "syntax")
-        if (v := getattr(c, k)) not in (None, {})
-    }
+    shared = {k: v for k in ("slots", "scale", "reply", "fence", "syntax") if (v := getattr(c, k)) not in (None, {})}
     if isinstance(c.prompt, dict) and set(c.prompt) <= set(PROTOCOLS) and c.prompt:
         made = Template("own")
         for protocol, given in c.prompt.items():
