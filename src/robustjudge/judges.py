@@ -124,11 +124,6 @@ def verdict_grammar(readout: Readout) -> str:
     return f"root ::= {lead}({options}) [.\\n]"
 
 
-def verdict_lines(readout: Readout) -> tuple[str, ...]:
-    """Every reply that :func:`verdict_grammar` admits, for models that are held to a list of replies."""
-    return tuple(f"{readout.lead}{label}{end}" for label in readout.labels for end in ".\n")
-
-
 def readout_of(scale: Scale, slate: Slate) -> Readout | None:
     """How label probabilities answer this slate on this scale; ``None`` when the labels cannot be listed."""
     labels = _verdict_labels(scale)

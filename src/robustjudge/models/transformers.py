@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from robustjudge import door
 from robustjudge.asks import Gradient, Sample
 from robustjudge.errors import ConfigError
-from robustjudge.judges import verdict_grammar, verdict_lines
+from robustjudge.models import held
 from robustjudge.models.owner import Owner
 from robustjudge.models.pull import MODELS, model_path
 from robustjudge.nouns import Access, Call, Completion, LabelCall, Surprisal, Weights
@@ -96,16 +96,19 @@ class Transformers:
     async def complete(self, call: Call) -> Completion:
         """One reply, greedy at temperature 0, else drawn by prompt, seed and replica name; every failure is a status.
 
-        Of grammars only the verdict line of the call's own labels is kept (token by token, the likeliest that leads to
-        one of them); any other is an ``error``, reason ``grammar_unsupported``.
+        Of grammars only the verdict line of the call's own labels is kept (:mod:`robustjudge.models.held`); any other
+        is an ``error``, reason ``grammar_unsupported``.
         """
-        held = _replies(call)
-        told = call.sampling.schema or (call.sampling.grammar and not held)
+        line = held.line_of(call)
+        told = call.sampling.schema or (call.sampling.grammar and line is None)
         fault = self._refused(call) or ("grammar_unsupported" if told else "")
         if fault:
             return Completion(status="error", reason=fault, model=self.name)
         started = time.perf_counter()
-        reply = await self._do(_key(call), lambda desk: desk.complete(call, self.name, held))
+        reply = await self._do(
+            _key(call),
+            lambda desk: desk.complete(call, self.name) if line is None else desk.hold(call, line, self.name),
+        )
         return replace(reply, latency=time.perf_counter() - started)
 
     async def weigh(self, calls: tuple[LabelCall, ...]) -> tuple[Weights, ...]:
@@ -148,12 +151,6 @@ class Transformers:
 
     async def _do(self, key: str, work: Callable[[Desk], R]) -> R:
         return await asyncio.wrap_future(self._owner.submit(key, work))
-
-
-def _replies(call: Call) -> tuple[str, ...]:
-    """The replies that the grammar of a call admits, where it is the verdict line of its labels; else none."""
-    readout = call.readout
-    return verdict_lines(readout) if readout is not None and call.sampling.grammar == verdict_grammar(readout) else ()
 
 
 def _key(call: Call) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -12,11 +13,12 @@ from jinja2 import TemplateError
 from robustjudge import door
 from robustjudge.asks import Gradient
 from robustjudge.errors import PlanError
+from robustjudge.models import held
 from robustjudge.models.whitebox.bundles import Ids, Row
 from robustjudge.models.whitebox.engine import Engine
 from robustjudge.models.whitebox.margins import Question, read, slope
 from robustjudge.models.whitebox.tokens import Encoded, Found, Prompt, Tokens
-from robustjudge.nouns import Call, Completion, LabelCall, Message, Surprisal, TokenOdds, Usage, Weights
+from robustjudge.nouns import Call, Completion, LabelCall, Message, Readout, Surprisal, TokenOdds, Usage, Weights
 from robustjudge.spec import digest
 
 UNSEGMENTED = "segmentation_unsupported"
@@ -191,8 +193,23 @@ class Desk:
 
     # ------------------------------------------------------------------ replies
 
-    def complete(self, call: Call, name: str, replies: tuple[str, ...] = ()) -> Completion:
-        """Generate one reply, one of ``replies`` where they are given."""
+    def hold(self, call: Call, line: Readout, name: str) -> Completion:
+        """The verdict line with the label that its probability chooses."""
+        (weights,) = self.weigh([LabelCall(call, line.labels, line.lead)])
+        if weights.status != "ok":
+            return Completion(status="error", reason=weights.reason, model=name)
+        text = self.tokens.chat(call).text
+        reply = held.reply(call, line, weights.logprobs, text, name)
+        usage = Usage(len(self.tokens.ids(text)), len(self.tokens.plain(reply.text)))
+        return replace(reply, usage=usage, notes=self.escaped(call))
+
+    def escaped(self, call: Call) -> tuple[str, ...]:
+        """The note that control tokens were made plain text, where there were any."""
+        found = any(c in door.safe(m.text) for m in call.messages for c in self.tokens.control)
+        return ("control_tokens_escaped",) if found else ()
+
+    def complete(self, call: Call, name: str) -> Completion:
+        """Generate one reply."""
         s = call.sampling
         try:
             prompt = self.tokens.chat(call)
@@ -200,8 +217,6 @@ class Desk:
             return Completion(status="error", reason="chat_template_refused", notes=(str(fault)[:200],), model=name)
         if prompt.borders and not self.tokens.segments:
             return Completion(status="error", reason=UNSEGMENTED, model=name)
-        if replies and not self.tokens.holds(replies):
-            return Completion(status="error", reason="grammar_unsupported", model=name)
         (encoded,) = self.tokens.encode([prompt])
         ids = encoded.ids
         if not self.fits(len(ids) + s.max_tokens):
@@ -214,8 +229,7 @@ class Desk:
 
         def pick(logits: Any) -> int:
             logs = logits.double().log_softmax(0)
-            free = self.held(logs, reply, replies) if replies else logs
-            token = int(free.argmax()) if s.temperature <= 0 else drawn(free / s.temperature, s.top_p, generator)
+            token = int(logs.argmax()) if s.temperature <= 0 else drawn(logs / s.temperature, s.top_p, generator)
             if s.top_logprobs and token not in self.ends:
                 best = logs.topk(min(s.top_logprobs, len(logs)))
                 pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
@@ -229,15 +243,13 @@ class Desk:
                 ended = True
                 return False
             reply.append(token)
-            text = self.text(reply)
-            ended = text in replies or any(x in text for x in s.stop)
+            ended = any(x in self.text(reply) for x in s.stop)
             return not ended
 
         cached = self.engine.generate(ids, pick, more, s.max_tokens)
         text = self.text(reply)
         for mark in s.stop:
             text = text.partition(mark)[0]
-        escaped = any(c in door.safe(m.text) for m in call.messages for c in self.tokens.control)
         return Completion(
             text=door.safe(text),
             status="ok" if ended else "truncated",
@@ -245,15 +257,8 @@ class Desk:
             usage=Usage(len(ids), len(reply), cached),
             model=name,
             tokens=tuple(told),
-            notes=("control_tokens_escaped",) if escaped else (),
+            notes=self.escaped(call),
         )
-
-    def held(self, logs: Any, reply: Sequence[int], replies: tuple[str, ...]) -> Any:
-        """``logs`` with every token out that leads to none of ``replies``."""
-        onward = [i for i in self.tokens.onward(self.text(reply), replies) if i < len(logs)]
-        kept = torch.full_like(logs, float("-inf"))
-        kept[onward] = logs[onward]
-        return kept
 
     def text(self, ids: Sequence[int]) -> str:
         """The text of a reply, control tokens left out."""

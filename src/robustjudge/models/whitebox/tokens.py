@@ -131,31 +131,6 @@ class Tokens:
         """(ids of tail + lead, what each label adds) for the end of a prompt, see :func:`trie.split`."""
         return _verdicts(self, tail + lead, labels)
 
-    # ------------------------------------------------------------------ replies held to a list
-
-    @lru_cache(maxsize=1)  # noqa: B019 (a tokenizer lives as long as its model)
-    def spelled(self) -> dict[str, tuple[int, ...]]:
-        """The ids that add a text in the middle of a reply, by that text; control tokens add none."""
-        before = self.ids(ANCHOR)
-        start = len(self._tokenizer.decode(list(before), clean_up_tokenization_spaces=False))
-        found: dict[str, list[int]] = {}
-        for i in range(self.size):
-            if i not in self.special:
-                text = str(self._tokenizer.decode([*before, i], clean_up_tokenization_spaces=False))[start:]
-                found.setdefault(text, []).append(i)
-        return {text: tuple(ids) for text, ids in found.items() if text}
-
-    def holds(self, replies: Sequence[str]) -> bool:
-        """Whether a reply can be held to ``replies``: each can be written, letter by letter if need be."""
-        return self.segments and set("".join(replies)) <= set(self.spelled())
-
-    def onward(self, done: str, replies: Sequence[str]) -> list[int]:
-        """The ids that take a reply which reads ``done`` further towards one of ``replies``."""
-        spelled = self.spelled()
-        rests = {r.removeprefix(done) for r in replies if r.startswith(done)}
-        heads = {rest[:n] for rest in rests for n in range(1, len(rest) + 1)}
-        return sorted(i for head in heads for i in spelled.get(head, ()))
-
     # ------------------------------------------------------------------ suffixes
 
     def text(self, ids: Ids) -> str:
