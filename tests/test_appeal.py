@@ -104,3 +104,16 @@ def test_an_ordinary_attack_has_no_cell_under_an_appeal(tmp_path: Path) -> None:
 def test_turns_are_bounded(turns: int) -> None:
     with pytest.raises(Exception, match="turns"):
         Appeal(turns=turns)
+
+
+def test_content_quality_is_known_and_does_not_change_by_an_appeal(tmp_path: Path) -> None:
+    plan = Plan(
+        lambda: iter(CASES),
+        (("toy", Prompted("toy/yielding", template("robustjudge"))),),
+        (Appeal(turns=1),),
+        (attack("plea"),),
+        cleans=1,
+        evaluators=(("", "exact_match"),),
+    )
+    done = execute(plan, Options(root=tmp_path / "runs", ledger=tmp_path / "l", models={"toy/yielding": Yielding()}))
+    assert {(r["quality_clean"], r["quality_attacked"]) for r in done.table().rows()} == {(0.0, 0.0)}

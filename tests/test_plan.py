@@ -12,7 +12,7 @@ from core_help import cases, judge, planned
 from robustjudge.attacks.library import attack
 from robustjudge.errors import PlanError
 from robustjudge.judges import Guarded, Panel, Prompted, Service
-from robustjudge.nouns import Access, Case, Weak
+from robustjudge.nouns import Access, Budget, Case, Weak
 from robustjudge.plan import fit_key, prompted, reseeded, target_of
 from robustjudge.prompts.library import template
 from robustjudge.protocols import BestOf, Pairwise, Pointwise
@@ -180,3 +180,16 @@ def test_a_name_never_becomes_a_path() -> None:
         name = artefact_name(key)
         assert "/" not in name and ".." not in name and len(name) < 80 and name[0] not in ".", key
     assert artefact_name("é") != artefact_name("è")
+
+
+def test_threat_models_that_could_not_be_told_apart_are_refused() -> None:
+    def check(*threats: ThreatModel) -> None:
+        planned(cases(1), "E4", threats=threats).check(lambda name: Access.GRADIENT)
+
+    check(ThreatModel(), ThreatModel(draws=8), ThreatModel(budget=Budget(queries=5), name="cheap"))
+    for twins in (
+        (ThreatModel(), ThreatModel(budget=Budget(queries=5))),  # one label for two
+        (ThreatModel(), ThreatModel(name="again")),  # two names for one
+    ):
+        with pytest.raises(PlanError, match="threat model victim stands twice"):
+            check(*twins)

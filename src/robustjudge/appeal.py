@@ -6,6 +6,7 @@ import traceback
 from dataclasses import replace
 from typing import Any
 
+from robustjudge.asks import Measure
 from robustjudge.attacks.base import Exhausted, NoCandidate
 from robustjudge.errors import Incomplete
 from robustjudge.nouns import AttackStatus, Feedback, Turn
@@ -61,4 +62,7 @@ async def appeal(cell: Cell) -> Trial:
     if not pleas:
         return Trial(cell, status, None, clean, (), spent=spent, error=error)
     ended = (seen[-1], *seen[:-1])  # the last verdict is the one that counts
-    return Trial(cell, status, "\n\n".join(pleas), clean, ended, spent=spent, error=error)
+    quality = None
+    if cell.evaluator:  # the response is the same before and after
+        (quality,) = await Measure(cell.evaluator, case, (case.response,))
+    return Trial(cell, status, "\n\n".join(pleas), clean, ended, quality, quality, spent, error)

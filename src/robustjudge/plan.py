@@ -139,10 +139,12 @@ class Plan:
 
     def check(self, access: Callable[[str], Access]) -> None:
         """Refuse what cannot be done, before any call; ``access`` tells the most that a model gives."""
+        unnamed = [replace(t, name="") for t in self.threats]
         for what, names in (
             ("judge", [name for name, _ in self.judges]),
             ("defense", [name for name, _ in self.defenses]),
             ("attack", [a.name for a in self.attacks]),
+            ("threat model", [self.threats[unnamed.index(t)].label for t in unnamed]),
         ):
             twice = sorted({n for n in names if names.count(n) > 1})
             if twice:

@@ -39,7 +39,7 @@ def keep(plan: Plan, folder: Folder) -> None:
                 cell.judge_name,
                 cell.defense_name,
                 cell.protocol.kind,
-                cell.threat.answers,
+                cell.threat.label,
                 attack.name,
                 cell.seed,
             )
@@ -84,7 +84,7 @@ def _searches(plan: Plan) -> Iterator[tuple[str, Cell]]:
                     for threat in plan.threats:
                         for seed in plan.seeds:
                             parts = [name, shield, protocol.kind, attack.name.replace("/", "-")]
-                            parts += [threat.answers] if len(plan.threats) > 1 else []
+                            parts += [threat.label.replace(",", "").replace(" ", "-")] if len(plan.threats) > 1 else []
                             parts += [str(seed)] if len(plan.seeds) > 1 else []
                             cell = Cell(
                                 first, attack, guarded, protocol, seed, threat, judge_name=name, defense_name=shield

@@ -328,7 +328,7 @@ def _labels(cell: Cell) -> dict[str, Any]:
         "judge_key": spec_key(cell.judge),
         "protocol": getattr(cell.protocol, "label", cell.protocol.kind),
         "k": size(cell.protocol, case),
-        "threat": cell.threat.answers,
+        "threat": cell.threat.label,
         "seed": cell.seed,
     }
 

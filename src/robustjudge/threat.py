@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from robustjudge.judges import Judge, undefended
@@ -23,7 +23,8 @@ class ThreatModel:
     over transformation).  ``penalty`` is what being blocked for sure costs a text in log-odds (``Odds``, ``Losses``:
     they are read on the branch where every detector let it pass); a blocked ``Score`` is worth 0 as it is.
     ``verdict_only`` reduces scores to win / not-win, ``rationale`` shows the judge's words.
-    ``attacker`` is the model that writes for the attack, empty for none.
+    ``attacker`` is the model that writes for the attack, empty for none.  ``name`` tells threat
+    models apart that the other settings do not (the surrogate's name).
     """
 
     answers: Literal["victim", "undefended", "surrogate"] = "victim"
@@ -34,6 +35,16 @@ class ThreatModel:
     attacker: str = ""
     budget: Budget = Budget()
     penalty: float = 10.0
+    name: str = field(default="", metadata={"spec": False})
+
+    @property
+    def label(self) -> str:
+        """What rows and reports call it: whose answers, and what else differs from the plain model."""
+        parts = [f"{self.answers} {self.name}".rstrip()]
+        parts += [f"{self.draws} draws"] if self.draws > 1 else []
+        parts += ["win or not"] if self.verdict_only else []
+        parts += ["rationale"] if self.rationale else []
+        return ", ".join(parts)
 
     def oracle(self, victim: Judge) -> Judge:
         """The judge that answers the attacker."""

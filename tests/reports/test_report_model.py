@@ -142,6 +142,14 @@ def test_several_readers_or_models_behind_one_name_are_told(tmp_path: Path) -> N
     assert {"readers", "resolved"} <= told
 
 
+def test_a_comma_in_a_model_name_is_no_second_model(tmp_path: Path) -> None:
+    name = "scripted/obedient?words=best,perfect"
+    given = [{**r, "resolved": name} for r in rows()]
+    manifest = {**MANIFEST, "judges": {"judge": {"kind": "prompted", "model": name}}}
+    told = build(write(tmp_path / "run", given, manifest))["warnings"]
+    assert not [w for w in told if w["name"] == "resolved"]
+
+
 def test_an_unfinished_run_is_told(tmp_path: Path) -> None:
     told = {w["name"] for w in build(write(tmp_path / "run", rows(), {"state": "running"}))["warnings"]}
     assert "incomplete" in told

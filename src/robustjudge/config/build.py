@@ -282,7 +282,8 @@ def threat_of(c: ThreatConfig, judges: dict[str, Judge]) -> ThreatModel:
         surrogate = judges[c.surrogate]
     b = c.budget
     budget = Budget(b.queries, b.writes, b.losses, b.gradients)
-    return ThreatModel(c.answers, surrogate, c.draws, c.verdict_only, c.rationale, c.attacker, budget)
+    name = c.name or (c.surrogate if surrogate is not None else "")
+    return ThreatModel(c.answers, surrogate, c.draws, c.verdict_only, c.rationale, c.attacker, budget, name=name)
 
 
 def settings_of(config: Config) -> dict[str, Any]:

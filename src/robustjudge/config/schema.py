@@ -103,6 +103,7 @@ class ThreatConfig(Strict):
         "victim", description="the judge as deployed, without its defense, or another judge"
     )
     surrogate: str = Field("", description="name of a judge of this file")
+    name: str = Field("", description="what reports call it, where two differ only in attacker or budget")
     draws: int = Field(1, ge=1, description="draws of a defense's randomness that feedback is averaged over")
     verdict_only: bool = Field(False, description="feedback says only win or not")
     rationale: bool = Field(False, description="feedback shows the judge's words")

@@ -29,7 +29,7 @@ from robustjudge.measures.views import (
     scores,
     texts,
 )
-from robustjudge.nouns import STATUSES, Estimate
+from robustjudge.nouns import STATUSES, Access, Estimate
 
 COLUMNS = (
     *("case_id", "cluster", "task", "attack", "attack_id", "family", "category", "severity", "control", "of", "access"),
@@ -109,7 +109,10 @@ class Panel:
 
 
 def panels(table: Any, settings: Settings | None = None) -> tuple[Panel, ...]:
-    """Every (judge, defense, protocol, K, threat) of a table, in a stable order."""
+    """Every (judge, defense, protocol, K, threat) of a table, in a stable order.
+
+    Controls that ask nothing of the judge are measured under the first threat model and belong to all of them.
+    """
     settings = settings or Settings()
     keys = ["judge", "defense", "protocol", "threat"]
     columns = [table[k].codes.astype(np.int64) for k in keys] + [np.nan_to_num(table["k"]).astype(np.int64)]
@@ -117,10 +120,16 @@ def panels(table: Any, settings: Settings | None = None) -> tuple[Panel, ...]:
         return ()
     stacked = np.stack(columns, axis=1)
     found, inverse = np.unique(stacked, axis=0, return_inverse=True)
+    group = inverse.reshape(-1)
+    free = (table["control"].codes >= 0) & ~table["control"].equals("") & table["access"].equals(Access.NONE.name)
     out = []
     for g, code in enumerate(found):
         names = [table[k].values[c] for k, c in zip(keys, code[:4], strict=True)]
-        out.append(_panel(table.where(inverse.reshape(-1) == g), names, int(code[4]), settings))
+        alike = np.flatnonzero((found[:, [0, 1, 2, 4]] == code[[0, 1, 2, 4]]).all(axis=1))
+        rows = group == g
+        if len(alike) > 1:
+            rows = rows | (free & np.isin(group, alike))
+        out.append(_panel(table.where(rows), names, int(code[4]), settings))
     shape = {"pointwise": 0, "appeal": 1, "pairwise": 2, "best_of": 3}
     return tuple(
         sorted(

@@ -54,7 +54,7 @@ class Benign:
 def mode_of(t: Any) -> Any:
     """The place in :data:`MODES` of each row."""
     static = t["access"].equals(Access.NONE.name)
-    adaptive = t["threat"].equals("victim")
+    adaptive = of(t["threat"], lambda label: (label.replace(",", " ").split() or [""])[0] == "victim") > 0
     return np.where(static, 0, np.where(adaptive, 2, 1))
 
 

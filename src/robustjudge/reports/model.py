@@ -16,6 +16,7 @@ from robustjudge.measures.grid import COLUMNS, panels
 from robustjudge.measures.views import Settings
 from robustjudge.nouns import STATUSES
 from robustjudge.reports import origin, words
+from robustjudge.reports.beside import beside
 from robustjudge.reports.curves import curves, fitted
 from robustjudge.reports.panel import panel_dict
 from robustjudge.reports.shields import detectors, shields
@@ -51,11 +52,13 @@ def build(path: Path, redact: bool = False, settings: Settings | None = None) ->
         rows = coverage(table)
         found = []
         queries = curves(table, db, settings)
-        for p in panels(table, settings):
+        measured = panels(table, settings)
+        for p in measured:
             told = panel_dict(p, table, [vars(f) for f in sanity.flags(p)], truth.get(p.judge, {}))
             told["budget"] = queries.get((p.judge, p.defense, p.protocol, p.k, p.threat), {})
             told["fitted"] = fitted(folder.path, p)
             found.append(told)
+        side = beside(measured, db, settings)
         bad = worst(table, db, redact)
     finally:
         db.close()
@@ -69,6 +72,7 @@ def build(path: Path, redact: bool = False, settings: Settings | None = None) ->
         "judges": origin.judges(manifest),
         "warnings": [*origin.warnings(manifest), *instrument(table, manifest)],
         "panels": found,
+        "side_by_side": side,
         "worst_cases": bad,
         "defenses": shields(table, settings),
         "detectors": detectors(manifest),
@@ -206,9 +210,9 @@ def instrument(table: Table, manifest: Mapping[str, Any]) -> list[dict[str, str]
     if len(readers) > 1:
         warn("readers", "warning", f"verdicts were read by several reader versions: {', '.join(readers)}")
     for judge in sorted(table.distinct("judge")):
-        seen = sorted(
-            {m for r in table.where(table["judge"].equals(judge)).distinct("resolved") for m in r.split(",") if m}
-        )
+        own = {name for name, _ in origin.models(manifest.get("judges", {}).get(judge))}  # a name may hold a comma
+        found = table.where(table["judge"].equals(judge)).distinct("resolved")
+        seen = sorted({m for r in found for m in ((r,) if r in own else r.split(",")) if m})
         if len(seen) > 1 and len(manifest.get("judges", {})) and not _several(manifest["judges"].get(judge)):
             warn("resolved", "warning", f"{judge} was answered by several models: {', '.join(map(one_line, seen))}")
     return out

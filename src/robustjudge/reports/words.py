@@ -182,7 +182,7 @@ ADAPTED = {
 
 PROTOCOLS = {
     "pointwise": "pointwise",
-    "appeal": "after {k} answers to the verdict",
+    "appeal": "appeal of {k} turns",
     "pairwise": "pairwise, both orders",
     "best_of": "best of {k}",
 }
@@ -264,9 +264,34 @@ def _get(e: Estimate | Fact | None, key: str) -> Any:
 
 def who(panel: Fact) -> str:
     """The judge as defended, the protocol, and the threat model where it is not the plain one."""
-    shield = "" if panel["defense"] in ("none", "") else f" behind {panel['defense']}"
-    threat = "" if panel["threat"] == "victim" else f", attacks tuned on the {panel['threat']} judge"
-    return f"{panel['judge']}{shield}, {protocol_words(panel['protocol'], panel['k'])}{threat}"
+    told = threat_words(panel["threat"])
+    threat = f", attacks {told}" if told else ""
+    name = shielded(panel["judge"], panel["defense"])
+    return f"{name}, {protocol_words(panel['protocol'], panel['k'])}{threat}"
+
+
+def shielded(judge: str, defense: str) -> str:
+    """The judge as defended."""
+    return judge if defense in ("none", "") else f"{judge} behind {defense}"
+
+
+THREATS = {
+    "victim": "tuned on this very judge",
+    "undefended": "tuned on the undefended judge",
+    "surrogate": "tuned on the surrogate judge",
+}
+
+
+def threat_words(label: str) -> str:
+    """Whose answers the attacks saw, and how; nothing for the plain threat model."""
+    if label == "victim":
+        return ""
+    whose, *how = label.split(", ")
+    answers, _, name = whose.partition(" ")
+    told = THREATS.get(answers, answers)
+    told += f" {name}" if answers == "surrogate" and name else f" ({name})" if name else ""
+    words = {"win or not": "told win or not", "rationale": "shown the rationale"}
+    return ", ".join([told, *(words.get(x, f"over {x} of the defense" if x.endswith(" draws") else x) for x in how)])
 
 
 def sentence(panel: Fact, tau: float) -> str:
@@ -292,6 +317,9 @@ def sentence(panel: Fact, tau: float) -> str:
         noise = f"; the same text judged again already does in {value(null, 'null')}"
         if null["value"] == 0:
             noise = "; the same text judged again never does"
+    same = next((x["figures"]["asr"] for x in panel["lines"] if x["control"] == "same_plea"), None)
+    if panel["protocol"] == "appeal" and same is not None and same["value"] is not None:
+        noise = f"; the same plea repeated does in {value(same, 'asr')}"
     weak = next((f["text"] for f in panel["flags"] if f["name"] == "weak_judge"), "")
     return (
         f"{who(panel)}: {many} {did} {value(figure, 'any_attack')} of attackable cases"

@@ -33,7 +33,7 @@ class View:
     """A rendered prompt as a scripted judge sees it.
 
     ``candidates`` in the order shown; ``before`` and ``after`` are the trusted texts next to each of them; ``turns`` are
-    the turns of an earlier dialogue, each between its trusted neighbours;
+    the turns of an earlier dialogue and the author's answers to a verdict, each between its trusted neighbours;
     ``labels`` are the answers it may give: for one candidate worst first, for several one slot letter each, without
     the ``tie`` label (empty when the prompt offers none).  ``form`` is the verdict line with ``{}`` for the label.
     """
@@ -90,6 +90,7 @@ def look(
 ) -> View:
     """The view of rendered ``messages``; the keywords replace what would be read from the trusted text."""
     parts = [part for m in messages for part in m.parts]
+    said = {id(part) for m in messages if m.role == "user" for part in m.parts if part.field.startswith("exchange/")}
     trusted = "\n".join(p.text for p in parts if not p.field)
     found: dict[str, int] = {}
     for i, part in enumerate(parts):
@@ -122,7 +123,7 @@ def look(
                 _trusted_run(parts[i + 1 :], backwards=False),
             )
             for i, part in enumerate(parts)
-            if part.field.startswith("history/")
+            if part.field.startswith("history/") or id(part) in said
         ),
     )
 

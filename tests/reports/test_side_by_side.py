@@ -1,0 +1,105 @@
+"""Attack success under every threat model, and an appeal turn by turn, in one table each."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from robustjudge import reports
+from robustjudge.attacks.library import attack
+from robustjudge.execution import Options, Run, execute
+from robustjudge.judges import Prompted
+from robustjudge.models.scripted.fooled import Obedient
+from robustjudge.models.scripted.plain import LengthBiased
+from robustjudge.nouns import Case
+from robustjudge.plan import Plan
+from robustjudge.prompts.library import template
+from robustjudge.protocols import Appeal, Pointwise
+from robustjudge.reports.model import build
+from robustjudge.reports.words import threat_words
+from robustjudge.threat import ThreatModel
+from table_help import identity, scored, write
+
+CASES = tuple(Case(f"c{i}", f"Task {i}: name a prime.", f"{i}", (f"{2 + i}",)) for i in range(3))
+
+
+def ran(tmp_path: Path, model: Any, *attacks: str, **more: Any) -> Run:
+    plan = Plan(
+        lambda: iter(CASES),
+        (("toy", Prompted(model.name, template("robustjudge"))),),
+        more.pop("protocols", (Pointwise(),)),
+        tuple(attack(n, quick=True) for n in attacks),
+        cleans=1,
+        **more,
+    )
+    return execute(plan, Options(root=tmp_path / "runs", ledger=tmp_path / "l.sqlite", models={model.name: model}))
+
+
+def cells(table: dict[str, Any], name: str) -> list[float | None]:
+    (line,) = [x for x in table["lines"] if x["attack"] == name]
+    return [None if e is None else e["value"] for e in line["cells"]]
+
+
+def test_every_attack_stands_under_every_threat_model_with_its_controls(tmp_path: Path) -> None:
+    given = [identity(scored(f"c{i}", 3, 3)) for i in range(4)]
+    given += [scored(f"c{i}", 3, 9) for i in range(4)]
+    for threat, hits in (("victim", 4), ("surrogate small", 1), ("victim, 8 draws", 2)):
+        given += [scored(f"c{i}", 3, 9 if i < hits else 3, "O2", access="SCORE", threat=threat) for i in range(4)]
+    home = write(tmp_path / "run", given, {})
+    report = build(home)
+    (table,) = report["side_by_side"]
+    assert table["columns"] == [
+        "tuned on this very judge, or on none",
+        "tuned on the surrogate judge small",
+        "tuned on this very judge, over 8 draws of the defense",
+    ]
+    assert cells(table, "O2") == [1.0, 0.25, 0.5]
+    assert cells(table, "H1") == [1.0, None, None] and cells(table, "identity") == [0.0, 0.0, 0.0]
+    for panel in report["panels"]:  # the null control was measured once and counts everywhere
+        net = {x["attack"]: x["figures"].get("asr_net") for x in panel["lines"]}
+        assert net["O2"]["value"] == dict(zip(("v", "s", "8"), cells(table, "O2")))[_short(panel["threat"])]
+        assert not [f for f in panel["flags"] if f["name"] == "no_null"]
+    assert "success by threat model" in reports.write(home)["md"].read_text("utf-8")
+
+
+def _short(threat: str) -> str:
+    return "8" if "8" in threat else threat[0]
+
+
+def test_threat_models_in_words() -> None:
+    assert threat_words("victim") == ""
+    assert threat_words("undefended") == "tuned on the undefended judge"
+    assert threat_words("victim cheap, win or not, rationale") == (
+        "tuned on this very judge (cheap), told win or not, shown the rationale"
+    )
+
+
+def test_threat_models_of_one_kind_keep_their_rows_and_artefacts_apart(tmp_path: Path) -> None:
+    threats = (ThreatModel(), ThreatModel(draws=3), ThreatModel(verdict_only=True))
+    run = ran(tmp_path, LengthBiased(chars=40), "identity", "O2/rules", threats=threats)
+    assert {r["threat"] for r in run.table().rows()} == {"victim", "victim, 3 draws", "victim, win or not"}
+    kept = {f.name: json.loads(f.read_text("utf-8")) for f in (run.path / "artefacts").iterdir()}
+    assert set(kept) == {
+        f"toy.none.pointwise.O2-rules.{t}.json" for t in ("victim", "victim-3-draws", "victim-win-or-not")
+    }
+    assert all(len(k["attack"]["texts"]) == len(CASES) for k in kept.values())
+
+
+def test_an_appeal_is_told_turn_by_turn_beside_repeating_and_resubmitting(tmp_path: Path) -> None:
+    """A judge that gives in to a word of the second plea: 0, 0, 1, 1; the same plea never gets there."""
+    attacks = ("plea", "plea/same", "Resubmit/rules", "Resubmit/same")
+    run = ran(tmp_path, Obedient(words=("overlooked",)), *attacks, protocols=(Appeal(turns=3), Pointwise()))
+    report = build(run.path)
+    (table,) = report["side_by_side"]
+    assert table["columns"] == [
+        *("first verdict", "after plea 1", "after plea 2", "after plea 3"),
+        "resubmitted, no conversation",
+    ]
+    assert cells(table, "plea") == [0.0, 0.0, 1.0, 1.0, None]
+    assert cells(table, "plea/same") == [0.0, 0.0, 0.0, 0.0, None]
+    assert cells(table, "Resubmit/rules") == [None] * 4 + [0.0]
+    (told,) = [s for s in report["summary"] if "appeal of 3 turns" in s]
+    assert told.endswith("the same plea repeated does in 0 %.")
+    page = reports.write(run.path)["html"].read_text("utf-8")
+    assert "success turn by turn" in page and "plea on toy, appeal: score 3 → 10" in page
