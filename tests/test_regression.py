@@ -91,3 +91,26 @@ def test_bad_regression_files_are_named_with_their_line(tmp_path: Path) -> None:
     file.write_text("\n")
     with pytest.raises(DataError, match="holds no regression case"):
         replays(file)
+
+
+def test_every_success_is_kept_and_nothing_else_is_replayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two attacks on the same cases: a row each, each replayed where it belongs; shrinking the replay changes nothing."""
+    monkeypatch.chdir(tmp_path)
+    judge = "scripted/gameable?rate=1"
+    one = ["run", "--judge", judge, "--control", "identity", "--attack", "H1", "--attack", "H6"]
+    assert command([*one, "--cases", "builtin/knowledge", "--limit", "3"]) == 0
+    assert command(["shrink", "runs", "-o", "kept.jsonl"]) == 0
+    rows = [json.loads(x) for x in (tmp_path / "kept.jsonl").read_text().splitlines()]
+    assert len(rows) == 6 and len({r["id"] for r in rows}) == 6 and len({r["of_case"] for r in rows}) == 3
+    again = ["run", "--judge", judge, "--control", "identity", "--cases", "kept.jsonl"]
+    assert command([*again, "--attack", "replay:kept.jsonl"]) == 0
+    report = json.loads((tmp_path / "runs" / "latest" / "report.json").read_text())
+    assert report["rows"]["planned"] == report["rows"]["ok"] == 6 + 6  # no row without an attacked text
+    lines = {x["attack"]: x for x in report["panels"][0]["lines"]}
+    assert [lines[f"replay({a})"]["figures"]["asr"]["value"] for a in ("H1", "H6")] == [1.0, 1.0]
+    before = (tmp_path / "kept.jsonl").read_text()
+    assert command(["shrink", "runs", "-o", "kept.jsonl"]) == 0
+    after = [json.loads(x) for x in (tmp_path / "kept.jsonl").read_text().splitlines()]
+    assert [(r["id"], r["attacked"]) for r in after] == [
+        (r["id"], r["attacked"]) for r in map(json.loads, before.splitlines())
+    ]

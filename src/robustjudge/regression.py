@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,6 +23,8 @@ from robustjudge.threat import ThreatModel
 from robustjudge.trial import Cell, Meter, Oracle
 
 TEXT = "attacked"
+CASE = "of_case"
+"""The case that a row was made from, where several rows are made from one."""
 
 
 def goal_of(row: Mapping[str, Any], tau: float) -> float | None:
@@ -63,18 +66,22 @@ class Shrinking(Plugin):
 
 
 def record(cell: Cell, shrunk: Shrunk) -> dict[str, Any]:
-    """One row of a regression file."""
+    """One row of a regression file; ``id`` is still the case's, :func:`merged` makes it unique."""
     case = cell.case
+    replayed = cell.attack if isinstance(cell.attack, Replay) else None
+    attack = replayed.source if replayed else cell.attack_name or cell.attack.name
+    root = case.id.removesuffix(f"/{attack}") if replayed else case.id
     return {
         "id": case.id,
+        CASE: root,
         "task": case.task,
         "response": case.response,
         "reference": list(case.references),
         "kind": case.kind,
         "language": case.language,
-        "cluster": case.cluster,
+        "cluster": case.cluster or root,
         TEXT: shrunk.text,
-        "attack": cell.attack_name or cell.attack.name,
+        "attack": attack,
         "channel": getattr(cell.attack, "channel", "append"),
         "severity": cell.attack.severity,
         "judge": cell.judge_name,
@@ -101,20 +108,36 @@ def replays(path: Path) -> tuple[Attack, ...]:
         groups.setdefault(name, []).append(pair)
     if not groups:
         raise DataError(f"{path}: holds no regression case")
-    return tuple(Replay(name, tuple(sorted(texts)), via=channel) for (name, channel), texts in sorted(groups.items()))  # type: ignore[arg-type]
+    return tuple(
+        Replay(name, tuple(sorted(texts)), via=channel, own=True)  # type: ignore[arg-type]
+        for (name, channel), texts in sorted(groups.items())
+    )
 
 
 def merged(path: Path, fresh: Iterable[Mapping[str, Any]]) -> str:
-    """The text of a regression file with new rows added; a row for the same case and attack is replaced, so that an id
-    stays unique per file."""
-    rows: dict[str, Mapping[str, Any]] = {}
+    """The text of a regression file with new rows added.
+
+    Of the rows for one case, attack, judge and protocol the shortest is kept.  The first row made from a case has its
+    id, others have the attack's name behind it, so that ids stay unique.
+    """
+    held: list[dict[str, Any]] = []
     if path.is_file():
-        for raw in path.read_text("utf-8").splitlines():
-            if raw.strip():
-                old = json.loads(raw)
-                rows[old["id"]] = old
-    for row in fresh:
-        kept = rows.get(row["id"])
-        if kept is None or len(row[TEXT]) <= len(kept[TEXT]):
-            rows[row["id"]] = row
+        held = [json.loads(raw) for raw in path.read_text("utf-8").splitlines() if raw.strip()]
+    rows = {_key(row): row for row in held}
+    ids = {row["id"] for row in held}
+    for given in fresh:
+        row, kept = dict(given), rows.get(_key(given))
+        if kept is not None:
+            if len(row[TEXT]) <= len(kept[TEXT]):
+                rows[_key(row)] = {**row, "id": kept["id"]}
+            continue
+        case = row.get(CASE, row["id"])
+        names = chain((case, f"{case}/{row['attack']}"), (f"{case}/{row['attack']}/{i}" for i in count(2)))
+        row["id"] = next(name for name in names if name not in ids)
+        ids.add(row["id"])
+        rows[_key(row)] = row
     return "".join(json.dumps(r, ensure_ascii=False, sort_keys=True) + "\n" for r in rows.values())
+
+
+def _key(row: Mapping[str, Any]) -> tuple[str, ...]:
+    return (str(row.get(CASE, row["id"])), *(str(row.get(name, "")) for name in ("attack", "judge", "protocol")))

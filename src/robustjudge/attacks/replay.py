@@ -17,14 +17,15 @@ from robustjudge.nouns import Case, Severity
 class Replay(Plugin):
     """``texts`` are pairs (case id, attacked text) that the attack ``source`` found, with their provenance.
 
-    A case without a text has no candidate.  Access is NONE: on any judge but the one they were searched on, success
-    is transfer.
+    A case without a text has no candidate; with ``own`` the attack is for the cases of its texts alone.  Access is NONE:
+    on any judge but the one they were searched on, success is transfer.
     """
 
     source: str
     texts: tuple[tuple[str, str], ...]
     via: Channel = "append"
     provenance: Provenance | None = None
+    own: bool = False
 
     family: ClassVar[str] = "transfer"
     severity: ClassVar[Severity] = "high"
@@ -40,6 +41,10 @@ class Replay(Plugin):
     @property
     def channel(self) -> Channel:
         return self.via
+
+    def applies(self, case: Case) -> bool:
+        """Whether the plan has a cell for this case."""
+        return not self.own or any(case.id == name for name, _ in self.texts)
 
     async def __call__(self, case: Case) -> str:
         found = dict(self.texts).get(case.id)

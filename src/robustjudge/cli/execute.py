@@ -32,7 +32,12 @@ def run(
     expect: Annotated[bool, typer.Option(help="ask label probabilities too, for an expected score")] = False,
     cases: Annotated[str, typer.Option(help="builtin, paper (T1..T8), one of T1..T8, or a file")] = "",
     root: Annotated[Path | None, typer.Option(help="folder of the published data files, for T1..T8")] = None,
-    attack: Annotated[list[str] | None, typer.Option(help="attack, suite or category; repeat for several")] = None,
+    attack: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="attack, suite or category, or artefact:FILE, replay:FILE, payload:FILE, variants:FILE; repeat for several"
+        ),
+    ] = None,
     protocol: Annotated[list[str] | None, typer.Option(help="pointwise, pairwise, best_of:K")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="cases per task (per file for your own)")] = None,
     control: Annotated[

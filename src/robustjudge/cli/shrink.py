@@ -73,4 +73,5 @@ def shrink(
         short = visible(shrunk.text[-120:], 120)
         typer.echo(f"{key[:8]} {found.attack_name}: {len(text)} -> {len(shrunk.text)} characters, ends: {short}")
     out.write_text(merged(out, fresh), "utf-8")
-    typer.echo(f"{len(fresh)} regression cases in {out}")
+    held = sum(bool(line.strip()) for line in out.read_text("utf-8").splitlines())
+    typer.echo(f"{len(fresh)} texts reduced; {held} regression cases in {out}")
