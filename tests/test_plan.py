@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from core_help import cases, judge, planned
-from robustjudge.attacks.library import attack
+from robustjudge.attacks.library import attack, attack_names
 from robustjudge.errors import PlanError
 from robustjudge.judges import Guarded, Panel, Prompted, Service
 from robustjudge.nouns import Access, Budget, Case, Weak
@@ -193,3 +193,26 @@ def test_threat_models_that_could_not_be_told_apart_are_refused() -> None:
     ):
         with pytest.raises(PlanError, match="threat model victim stands twice"):
             check(*twins)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "least"),
+    [("O5", "losses", 16), ("O5", "gradients", 1), ("E2", "losses", 9), ("O6", "queries", 8), ("O7", "queries", 128)],
+)
+def test_a_budget_below_one_step_is_refused_while_planning(name: str, kind: str, least: int) -> None:
+    def check(n: int) -> None:
+        threat = ThreatModel(budget=Budget(**{kind: n}))
+        plan = planned(cases(2), attack(name, quick=True), threats=(threat,), train=frozenset({"c0"}))
+        plan.check(lambda model: Access.GRADIENT)
+
+    check(least)
+    if least > 1:
+        with pytest.raises(PlanError, match=f"{name} needs {least} {kind} for one step, and .* holds {least - 1}"):
+            check(least - 1)
+
+
+def test_one_step_is_never_more_than_the_whole_search() -> None:
+    for name in (*attack_names(), "E8/O5", "random_suffix/O5", "E10/640/0/search"):
+        made: Any = attack(name, quick=True)
+        pairs = [(getattr(made.least(), k), getattr(made.ceiling(), k)) for k in ("queries", "losses", "gradients")]
+        assert all(most is None or least <= most for least, most in pairs), name

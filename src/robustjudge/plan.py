@@ -10,7 +10,7 @@ from robustjudge.attacks.base import Attack, Target
 from robustjudge.door import admitted
 from robustjudge.errors import PlanError
 from robustjudge.judges import Defense, Guarded, Judge, Prompted, Service, inner, models_of
-from robustjudge.nouns import Access, Case
+from robustjudge.nouns import Access, Budget, Case
 from robustjudge.prompts.criteria import criteria
 from robustjudge.protocols import Appeal, BestOf, Protocol
 from robustjudge.spec import digest
@@ -165,6 +165,7 @@ class Plan:
                     given = least
                     if threat.answers == "surrogate" and threat.surrogate is not None:
                         given = min((access(m) for m in models_of(threat.surrogate)), default=Access.SCORE)
+                    _affordable(attack, threat)
                     if attack.access > given:
                         raise PlanError(
                             f"attack {attack.name} needs {attack.access.name} access, and judge {name}"
@@ -174,6 +175,18 @@ class Plan:
         if not (self.judges and self.attacks and self.protocols):
             raise PlanError("a plan needs at least one judge, one attack and one protocol")
         next(self.fits(), None)  # refuses a universal attack without training cases
+
+
+def _affordable(attack: Attack, threat: ThreatModel) -> None:
+    """Refuse a budget that is below one step of the attack."""
+    least = getattr(attack, "least", Budget)()
+    for kind in ("queries", "losses", "gradients"):
+        needed, given = getattr(least, kind), getattr(threat.budget, kind)
+        if needed is not None and given is not None and needed > given:
+            raise PlanError(
+                f"attack {attack.name} needs {needed:,} {kind} for one step, and the budget of threat model"
+                f" {threat.label} holds {given:,}; raise it, or take a smaller setting of the attack (--quick)"
+            )
 
 
 def bind(attacks: Iterable[Attack], target: Target) -> tuple[Attack, ...]:

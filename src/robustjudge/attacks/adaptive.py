@@ -60,6 +60,12 @@ class Adaptive(Plugin):
             None if inner.queries is None else inner.queries + own, inner.writes, inner.losses, inner.gradients
         )
 
+    def least(self) -> Budget:
+        """A look at the starts and the response, and one step of the inner search."""
+        inner = self.inner.least()
+        own = len(self.starts) + 1
+        return replace(inner, queries=None if inner.queries is None else inner.queries + own)
+
     def bound(self, target: Target) -> Adaptive:
         return replace(self, inner=self.inner.bound(target), starts=tuple(s.bound(target) for s in self.starts))
 

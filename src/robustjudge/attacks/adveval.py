@@ -57,6 +57,7 @@ class AdvEval(Search):
 
     Reference: T = 10, n = 4, K = 10, stop at 80 of 100 (released code): 41 queries.
     """
+    single: ClassVar[Mapping[str, Any]] = {"rounds": 1}
 
     def ceiling(self) -> Budget:
         return Budget(1 + self.rounds * self.width, 0 if self.rules else self.rounds, 0, 0)

@@ -78,6 +78,7 @@ class AutoDAN(Search):
 
     Reference: P = 256, G = 100, 12 elites: 25,600 published, 24,412 with elites cached.
     """
+    single: ClassVar[Mapping[str, Any]] = {"generations": 1}
 
     def ceiling(self) -> Budget:
         fresh = self.population - (0 if self.rescore else self.elites)

@@ -156,6 +156,10 @@ class Plugin:
         """The most that one run can ask for: victim queries, attacker writes, losses and gradients, all contexts."""
         return Budget(0, 0, 0, 0)
 
+    def least(self) -> Budget:
+        """What a single step of it asks for: a plan whose budget is below that is refused."""
+        return Budget(0, 0, 0, 0)
+
     async def __call__(self, case: Case) -> str:
         raise NotImplementedError(f"{type(self).__name__} does not say how it changes a response")
 

@@ -41,6 +41,7 @@ class Beast(Search):
 
     Reference: k1 = k2 = 15, length 40: 9,361 passes.
     """
+    single: ClassVar[Mapping[str, Any]] = {"length": 2}
 
     def ceiling(self) -> Budget:
         return Budget(0, 0, (self.length - 1) * self.beams * self.branch, 0)

@@ -66,6 +66,7 @@ class BestOfN(Search):
 
     Reference: N = 10,000, sigma = 0.4.
     """
+    single: ClassVar[Mapping[str, Any]] = {"tries": 1}
 
     def ceiling(self) -> Budget:
         within = self.inner.ceiling()

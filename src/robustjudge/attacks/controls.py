@@ -41,6 +41,9 @@ class Control(Plugin):
     def ceiling(self) -> Budget:
         return self.of.ceiling()
 
+    def least(self) -> Budget:
+        return self.of.least()
+
     @property
     def channel(self) -> Channel:
         return self.of.channel

@@ -54,6 +54,7 @@ class Greedy(Search):
 
     Reference: P = 4 (original); the published vocabulary has 20,000 words, which the user supplies.
     """
+    single: ClassVar[Mapping[str, Any]] = {"positions": 1}
 
     def ceiling(self) -> Budget:
         if not self.universal:

@@ -57,6 +57,7 @@ class JudgeDeceiver(Search):
 
     Reference: 20 tokens, 600 steps, B = 128, k = 256, 6 shadow sets: at most 460,800 losses.
     """
+    single: ClassVar[Mapping[str, Any]] = {"steps": 1, "contexts": 1}
 
     def ceiling(self) -> Budget:
         return Budget(0, 0, self.steps * self.width * self.contexts, self.steps * self.contexts)

@@ -152,6 +152,9 @@ class LongSuffix(Plugin):
     def ceiling(self) -> Budget:
         return self.core.ceiling() if self.core else super().ceiling()
 
+    def least(self) -> Budget:
+        return self.core.least() if self.core else super().least()
+
     async def __call__(self, case: Case) -> str:
         core = await self.core(case) if self.core else case.response
         return core + " " + neutral_text(language_of(case), self.length - 1, self.filler)

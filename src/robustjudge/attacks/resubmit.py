@@ -51,6 +51,7 @@ class Resubmit(Search):
 
     Reference: k = 10.
     """
+    single: ClassVar[Mapping[str, Any]] = {"times": 2}
 
     def ceiling(self) -> Budget:
         return Budget(self.times, self.times - 1 if self.writes else 0, 0, 0)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from robustjudge import spec
 from robustjudge.asks import Odds
 from robustjudge.attacks.base import NoCandidate, Plugin
-from robustjudge.nouns import Feedback
+from robustjudge.nouns import Budget, Feedback
 
 if TYPE_CHECKING:
     from robustjudge.objective import Objective
@@ -45,6 +45,8 @@ class Search(Plugin):
 
     small: ClassVar[Mapping[str, Any]] = {}
     """The fields of the quick budget that differ from the defaults."""
+    single: ClassVar[Mapping[str, Any]] = {"steps": 1}
+    """The fields of a search of one step."""
 
     @classmethod
     def reference(cls, **changes: Any) -> Self:
@@ -55,6 +57,11 @@ class Search(Plugin):
     def quick(cls, **changes: Any) -> Self:
         """The search with its budget for a small local model, and ``changes`` to its fields."""
         return cls(**{**cls.small, **changes})
+
+    def least(self) -> Budget:
+        me: Any = self
+        one: Plugin = replace(me, **self.single)
+        return one.ceiling()
 
 
 @dataclass

@@ -55,6 +55,7 @@ class Tree(Search):
     family: ClassVar[str] = "optimisation"
     category: ClassVar[str] = "injection"
     channel: ClassVar[Channel] = "rewrite"
+    single: ClassVar[Mapping[str, Any]] = {"depth": 1}
 
     @property
     def writes(self) -> bool:
