@@ -14,6 +14,7 @@ from robustjudge.plan import Plan
 from robustjudge.prompts.library import template
 from robustjudge.protocols import Appeal
 from robustjudge.table import content, details, open_run
+from robustjudge.threat import ThreatModel
 
 
 class Yielding:
@@ -117,3 +118,30 @@ def test_content_quality_is_known_and_does_not_change_by_an_appeal(tmp_path: Pat
     )
     done = execute(plan, Options(root=tmp_path / "runs", ledger=tmp_path / "l", models={"toy/yielding": Yielding()}))
     assert {(r["quality_clean"], r["quality_attacked"]) for r in done.table().rows()} == {(0.0, 0.0)}
+
+
+def test_an_author_who_falls_silent_has_ended_the_appeal(tmp_path: Path) -> None:
+    """What was written stands with its verdict; an author who never writes has no text."""
+
+    class Author(Yielding):
+        name, identity = "toy/author", "author"
+
+        async def complete(self, call: Call) -> Completion:
+            self.seen.append(call)
+            return Completion("Please look again.") if len(self.seen) < self.at else Completion(status="refused")
+
+    for at, told in ((2, ("ok", 1, 3.0)), (1, ("no_candidate", 0, None))):
+        author = Author(at)
+        plan = Plan(
+            lambda: iter(CASES[:1]),
+            (("toy", Prompted("toy/yielding", template("robustjudge"))),),
+            (Appeal(turns=3),),
+            (attack("plea/written"),),
+            threats=(ThreatModel(attacker=author.name),),
+            cleans=1,
+        )
+        models = {"toy/yielding": Yielding(), author.name: author}
+        done = execute(plan, Options(root=tmp_path / f"runs{at}", ledger=tmp_path / f"{at}.sqlite", models=models))
+        (row,) = done.table().rows()
+        pleas = sum(c.replica == "final/0.1" for c in models["toy/yielding"].seen)
+        assert (row["attack_status"], pleas, row["attacked_score"]) == told

@@ -51,8 +51,8 @@ async def appeal(cell: Cell) -> Trial:
             meter.note(protocol.worth(seen[-1].verdict), text)
     except Exhausted:
         status = "exhausted"
-    except NoCandidate as why:
-        status, error = "no_candidate", str(why)
+    except NoCandidate as why:  # an author who falls silent later has ended the appeal, and the last verdict counts
+        status, error = "ok" if pleas else "no_candidate", str(why)
     except (Incomplete, GeneratorExit):
         raise
     except Exception as fault:

@@ -188,9 +188,19 @@ def test_same_seed_same_string_and_another_seed_another_search(attack: Plugin) -
 @pytest.mark.parametrize("reply", ["", "I would rather not.", "<text>never closed", Written("", "refused")])
 def test_a_writer_without_a_tagged_text_gives_no_candidate_and_costs_no_query(attack: Plugin, reply) -> None:
     world = World(writer=lambda p, n: reply)
-    with pytest.raises(NoCandidate):
+    silent = reply in ("", Written("", "refused"))
+    with pytest.raises(NoCandidate, match="the attacker model wrote nothing" if silent else "untagged"):
         run(attack(CASE), world)
     assert world.n["query"] == (1 if isinstance(attack, AdvEval) else 0)
+
+
+@pytest.mark.parametrize("reply", ["I would rather not.", Written("", "error", "transport")])
+def test_resubmitting_without_a_revision_is_no_attack(reply) -> None:
+    """The weak response submitted again and again is the control, not the attack."""
+    with pytest.raises(NoCandidate, match="transport" if isinstance(reply, Written) else "untagged"):
+        run(Resubmit.quick()(CASE), World(writer=lambda p, n: reply))
+    assert run(Resubmit.quick(same=True)(CASE), World()) == CASE.response
+    assert thrown(Resubmit.quick()(CASE), World(writer=lambda p, n: reply, queries=1)) == CASE.response
 
 
 # ------------------------------------------------------------------ O1

@@ -167,3 +167,16 @@ def test_a_key_that_stands_twice_is_refused_with_its_line(tmp_path: Path) -> Non
         read_yaml(path)
     path.write_text("base: &b {x: 1}\nother: {<<: *b, y: 2}\n", "utf-8")
     assert read_yaml(path)["other"] == {"x": 1, "y": 2}
+
+
+@pytest.mark.parametrize(
+    ("threats", "names"),
+    [
+        ("[{}]", ["O1/rules", "Resubmit/rules", "E8/O2/rules", "O3/rules", "H1"]),
+        ("[{}, {attacker: openai/gpt-4o, name: b}]", ["O1", "Resubmit", "E8/O2", "O3/rules", "H1"]),
+    ],
+)
+def test_without_an_attacker_model_its_attacks_write_by_rules(tmp_path: Path, threats: str, names: list[str]) -> None:
+    text = "judges: {j: {model: scripted/table}}\ncontrols: []\nattacks: [O1, O1, Resubmit, E8/O2, O3/rules, H1]\n"
+    config = read_config(_yaml(tmp_path, f"{text}threats: {threats}"))
+    assert [a.name for a in plan_of(config, tmp_path).attacks] == names

@@ -278,3 +278,18 @@ def test_definitions_are_sentences_apart(tmp_path: Path) -> None:
     text = reports.write(write(tmp_path / "run", rows()), ("md",))["md"].read_text("utf-8")
     assert " %. Better for the judge: lower." in text and ".Better" not in text
     assert "- Mean clean score: 0.30 (" in text and plain("1. a") == "1&#46; a" and plain("1.") == "1&#46;"
+
+
+def test_why_attacks_gave_no_text_is_told(tmp_path: Path) -> None:
+    given = rows()
+    for i in range(3):
+        row = scored(f"c{i}", 3, None, attack="O2", access="SCORE", attack_status="no_candidate")
+        given.append({**row, "error": "the attacker model wrote nothing (transport)", "attacked_status": None})
+    broken = scored("c0", 3, None, attack="mine", access="SCORE", attack_status="error")
+    fault = "Traceback (most recent call last):\n  File ...\nValueError: a secret\nask 3 of attack mine"
+    given.append({**broken, "error": fault, "attacked_status": None})
+    told = [w["text"] for w in build(write(tmp_path / "run", given, {}))["warnings"] if w["name"] == "no_text"]
+    assert told == [
+        "O2 gave no text: the attacker model wrote nothing (transport) (3 rows)",
+        "mine gave no text: it raised ValueError (1 rows)",
+    ]

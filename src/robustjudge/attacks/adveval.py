@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from robustjudge import spec
 from robustjudge.asks import Score, Write
 from robustjudge.attacks.base import Channel, Exhausted, NoCandidate, Target
-from robustjudge.attacks.operators import StillWrong, pool_prompt, rewritten, tagged
+from robustjudge.attacks.operators import Heard, StillWrong, pool_prompt, rewritten, tagged
 from robustjudge.attacks.search import Best, Search, worths
 from robustjudge.nouns import Access, Budget, Case
 
@@ -64,26 +64,27 @@ class AdvEval(Search):
 
     async def __call__(self, case: Case) -> str:
         pool: dict[str, float] = {}
+        heard = Heard()
         with suppress(Exhausted):  # the budget is spent: what the pool holds is the answer
-            await self._search(case, pool)
+            await self._search(case, pool, heard)
         if not set(pool) - {case.response}:
-            raise NoCandidate("no new text was legal: untagged, doubled, refused, or better in content")
+            raise NoCandidate(heard.why("no new text was legal: untagged, doubled, refused, or better in content"))
         best = Best()
         best.offer_all(list(pool), list(pool.values()))
         return best.take("")
 
-    async def _search(self, case: Case, pool: dict[str, float]) -> None:
+    async def _search(self, case: Case, pool: dict[str, float], heard: Heard) -> None:
         verifier = StillWrong(self.tolerance)
         await verifier.start(case)
         pool |= zip((case.response,), worths(await Score((case.response,))))
         for step in range(self.rounds):
-            texts = await verifier.passed(await self._proposed(case, pool, step))
+            texts = await verifier.passed(await self._proposed(case, pool, step, heard))
             if texts:
                 pool |= zip(texts, worths(await Score(texts)))
             if max(pool.values()) >= self.stop:
                 return
 
-    async def _proposed(self, case: Case, pool: dict[str, float], step: int) -> tuple[str, ...]:
+    async def _proposed(self, case: Case, pool: dict[str, float], step: int, heard: Heard) -> tuple[str, ...]:
         """Up to ``width`` texts that the pool does not hold yet."""
         ranked = sorted(pool, key=pool.__getitem__)[-self.keep :]
         if self.rules:
@@ -94,5 +95,6 @@ class AdvEval(Search):
         else:
             prompt = pool_prompt(case, [(t, pool[t]) for t in ranked], self.width)
             (reply,) = await Write((prompt,), max_tokens=1024, seed=self.seed * 1000 + step)
+            heard.note((reply,))
             found = list(tagged(reply.text)) if reply.status in ("ok", "truncated") else []
         return tuple(t for t in dict.fromkeys(found) if t not in pool)[: self.width]

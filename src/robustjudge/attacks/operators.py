@@ -7,13 +7,14 @@ response survives by construction; the quality constraint re-checks it.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from robustjudge.asks import Rate
 from robustjudge.attacks.base import Target, is_code, language_of
 from robustjudge.attacks.text import TextAttack
-from robustjudge.nouns import Case, Message, message
+from robustjudge.nouns import Case, Message, Written, message
 
 _HEDGES = {
     "en": r"\b(perhaps|maybe|possibly|probably|i think|i believe|i guess|it seems that|sort of|kind of)\b[ ,]*",
@@ -93,6 +94,28 @@ _TAGGED = re.compile(r"<text>\n?(.*?)\n?</text>", re.DOTALL)
 def tagged(reply: str) -> tuple[str, ...]:
     """The texts that a writer put between ``<text>`` and ``</text>``; an untagged or unclosed reply gives none."""
     return tuple(t for t in _TAGGED.findall(reply) if t.strip() and "<text>" not in t)
+
+
+class Heard:
+    """What an attacker model answered in all, for an attack that ends without a text to say why."""
+
+    def __init__(self) -> None:
+        self.written = 0
+        self.failed: Counter[str] = Counter()
+
+    def note(self, replies: Sequence[Written]) -> None:
+        """Count replies: those with words, and the others by status and reason."""
+        for r in replies:
+            if r.status in ("ok", "truncated") and r.text.strip():
+                self.written += 1
+            else:
+                self.failed[r.reason or ("empty reply" if r.status in ("ok", "truncated") else r.status)] += 1
+
+    def why(self, otherwise: str) -> str:
+        """``otherwise``, unless the attacker model never wrote a word."""
+        if self.written or not self.failed:
+            return otherwise
+        return f"the attacker model wrote nothing ({', '.join(sorted(self.failed))})"
 
 
 _GOAL = (

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from robustjudge import spec
 from robustjudge.asks import Score, Write
 from robustjudge.attacks.base import Channel, Exhausted, Target
-from robustjudge.attacks.operators import StillWrong, check_prompt, on_topic, rewritten, tagged, turn_prompt
+from robustjudge.attacks.operators import Heard, StillWrong, check_prompt, on_topic, rewritten, tagged, turn_prompt
 from robustjudge.attacks.search import Best, Search, tied, worths
 from robustjudge.nouns import Access, Budget, Case, Written
 
@@ -76,19 +76,19 @@ class Tree(Search):
         return Budget(sum(n for _, n in self.levels()), 0 if self.rules else written, 0, 0)
 
     async def __call__(self, case: Case) -> str:
-        best = Best()
+        best, heard = Best(), Heard()
         with suppress(Exhausted):  # the budget is spent: best-so-far is the answer
-            await self._search(case, best)
-        return best.take("no version was legal: untagged, refused, off the task, or better in content")
+            await self._search(case, best, heard)
+        return best.take(heard.why("no version was legal: untagged, refused, off the task, or better in content"))
 
-    async def _search(self, case: Case, best: Best) -> None:
+    async def _search(self, case: Case, best: Best, heard: Heard) -> None:
         verifier = StillWrong(self.tolerance)
         await verifier.start(case)
         leaves = [Node(case.response, 0.0, i) for i in range(self.roots)]
         for level in range(self.depth):
             rng = Random(f"{self.seed}/{case.id}/{level}")
             slots = [(i, leaf, leaf.persona + j) for i, leaf in enumerate(leaves) for j in range(self.branch)]
-            texts = await self._proposed(case, [(leaf, persona) for _, leaf, persona in slots], level)
+            texts = await self._proposed(case, [(leaf, persona) for _, leaf, persona in slots], level, heard)
             children = [(slot, text) for slot, text in zip(slots, texts) if text is not None]
             if self.prune and not self.rules and children:
                 replies = await Write(tuple(check_prompt(case, t) for _, t in children), 0.0, 8, self.seed)
@@ -111,7 +111,7 @@ class Tree(Search):
             if best.worth >= self.goal - 1e-9:
                 return
 
-    async def _proposed(self, case: Case, slots: list[tuple[Node, int]], level: int) -> list[str | None]:
+    async def _proposed(self, case: Case, slots: list[tuple[Node, int]], level: int, heard: Heard) -> list[str | None]:
         """One text per slot, ``None`` where the writer never gave a tagged one."""
         if self.rules:
             return [
@@ -126,6 +126,7 @@ class Tree(Search):
             prompts = tuple(turn_prompt(case, slots[k][1], slots[k][0].turns) for k in open_)
             seed = self.seed * 10_000 + level * 10 + attempt
             replies: tuple[Written, ...] = await Write(prompts, 1.0, 500, seed)
+            heard.note(replies)
             for k, reply in zip(open_, replies):
                 texts[k] = next(iter(tagged(reply.text)), None) if reply.status in ("ok", "truncated") else None
         return texts

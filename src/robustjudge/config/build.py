@@ -51,7 +51,9 @@ def plan_of(config: Config, base: Path = Path()) -> Plan:
         cases=source,
         judges=judges,
         protocols=tuple(protocol_of(p) for p in config.protocols),
-        attacks=attacks_of(config.attacks, config.controls, config.quick, base),
+        attacks=attacks_of(
+            config.attacks, config.controls, config.quick, base, any(t.attacker for t in config.threats)
+        ),
         defenses=defenses_of(config, base),
         threats=tuple(threat_of(t, dict(judges)) for t in config.threats),
         seeds=tuple(range(config.seed, config.seed + config.seeds)),
@@ -150,16 +152,25 @@ def with_packs(names: Iterable[str], base: Path) -> list[str]:
     return out
 
 
-def attacks_of(names: Iterable[str], controls: Iterable[str], quick: bool, base: Path = Path()) -> tuple[Attack, ...]:
+RULED = ("O1", "O2", "O3", "Resubmit")
+"""Attacks that an attacker model serves, or rules where there is none."""
+
+
+def attacks_of(
+    names: Iterable[str], controls: Iterable[str], quick: bool, base: Path = Path(), written: bool = False
+) -> tuple[Attack, ...]:
     """Attacks by name, alias, suite or category, with the controls that make their numbers mean something.
 
     ``replay:FILE`` takes the texts of a regression file, ``variants:FILE`` the approved ones of a red-team review file (with
     a neutral control each), ``artefact:FILE`` a universal attack that an earlier run fitted (``runs/.../artefacts/*.json``),
-    to be tried on another judge; ``payload:FILE`` a text attack of the user (TOML).
+    to be tried on another judge; ``payload:FILE`` a text attack of the user (TOML).  Without an attacker model
+    (``written``) O1 is ``O1/rules``, and so are its like.
     """
     given = tuple(with_packs(names, base))
     kept = [n for n in given if n.startswith(("replay:", "artefact:", "variants:"))]
     wanted = library.expand(tuple(n for n in given if n not in kept)) if len(kept) < len(given) else ()
+    if not written:
+        wanted = tuple(dict.fromkeys(f"{n}/rules" if n.removeprefix("E8/") in RULED else n for n in wanted))
     made = [library.attack(n, quick=quick) for n in wanted]
     for name in kept:
         kind, _, file = name.partition(":")

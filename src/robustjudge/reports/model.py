@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -60,6 +61,7 @@ def build(path: Path, redact: bool = False, settings: Settings | None = None) ->
             found.append(told)
         side = beside(measured, db, settings)
         bad = worst(table, db, redact)
+        lost = without_text(db)
     finally:
         db.close()
     report = {
@@ -70,7 +72,7 @@ def build(path: Path, redact: bool = False, settings: Settings | None = None) ->
         "settings": {"tau": settings.tau, "eps": settings.eps, "pass_mark": settings.pass_mark},
         "rows": rows,
         "judges": origin.judges(manifest),
-        "warnings": [*origin.warnings(manifest), *instrument(table, manifest)],
+        "warnings": [*origin.warnings(manifest), *instrument(table, manifest), *lost],
         "panels": found,
         "side_by_side": side,
         "worst_cases": bad,
@@ -216,6 +218,26 @@ def instrument(table: Table, manifest: Mapping[str, Any]) -> list[dict[str, str]
         if len(seen) > 1 and len(manifest.get("judges", {})) and not _several(manifest["judges"].get(judge)):
             warn("resolved", "warning", f"{judge} was answered by several models: {', '.join(map(one_line, seen))}")
     return out
+
+
+def without_text(db: sqlite3.Connection) -> list[dict[str, str]]:
+    """Why attacks ended without a text, those of most rows first; of an exception its kind only."""
+    out = []
+    for attack, status, error, n in db.execute(_LOST, (NOTES,)):
+        why = one_line(error or "no reason given", 160)
+        if status == "error":
+            why = f"it raised {(_RAISED.findall(error or '') or ['an exception'])[-1]}"
+        out.append({"name": "no_text", "level": "warning", "text": f"{attack} gave no text: {why} ({n:,} rows)"})
+    return out
+
+
+_RAISED = re.compile(r"^([\w.]{1,80})(?=:|$)", re.MULTILINE)
+"""The kind of the exception of a traceback."""
+
+_LOST = (
+    "SELECT attack, attack_status, error, COUNT(*) FROM trials WHERE attack_status IN ('no_candidate', 'error')"
+    " GROUP BY attack, attack_status, error ORDER BY COUNT(*) DESC, attack, error LIMIT ?"
+)
 
 
 def notes(counts: Mapping[str, int]) -> list[tuple[str, str, int]]:
