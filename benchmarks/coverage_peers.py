@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import sys
 import warnings
+from collections.abc import Callable
+from itertools import groupby
 
 import numpy as np
 from judgy import estimate_success_rate
@@ -27,36 +29,34 @@ def ppi(truth: np.ndarray, said: np.ndarray, rest: np.ndarray) -> tuple[float, f
     return float(np.ravel(low)[0]), float(np.ravel(high)[0])
 
 
-PEERS = {"judgy": judgy, "ppi-python": ppi}
+Peer = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[float, float]]
+PEERS: dict[str, Peer] = {"judgy": judgy, "ppi-python": ppi}
 
 
 def main() -> None:
     np.random.seed(0)
-    found: dict[str, dict[str, list[tuple[bool, float, bool]]]] = {}
-    failed: dict[str, dict[str, int]] = {}
-    for line in sys.stdin:
-        d = json.loads(line)
+    for cell, lines in groupby(map(json.loads, sys.stdin), key=lambda d: str(d["cell"])):
+        draws = list(lines)
+        print(f"{cell:42s} " + "; ".join(told(name, peer, draws) for name, peer in PEERS.items()), flush=True)
+
+
+def told(name: str, peer: Peer, draws: list[dict[str, float]]) -> str:
+    """One peer's coverage, width and faults over the draws of a cell."""
+    rows = []
+    for d in draws:
         counts = [round(d[k]) for k in ("tp", "fp", "fn", "tn")]
         truth, said = np.repeat([1.0, 0.0, 1.0, 0.0], counts), np.repeat([1.0, 1.0, 0.0, 0.0], counts)
-        rest = np.repeat([1.0, 0.0], [d["yes"], d["n"] - d["yes"]])
-        for name, peer in PEERS.items():
-            try:
-                low, high = peer(truth, said, rest)
-            except (ValueError, ZeroDivisionError):
-                failed.setdefault(d["cell"], {}).setdefault(name, 0)
-                failed[d["cell"]][name] += 1
-                continue
-            out = low < -1e-12 or high > 1 + 1e-12
-            found.setdefault(d["cell"], {}).setdefault(name, []).append((low <= d["rate"] <= high, high - low, out))
-    for cell, peers in found.items():
-        told = []
-        for name, rows in peers.items():
-            cover, width, out = np.asarray(rows, dtype=float).T
-            lost = failed.get(cell, {}).get(name, 0)
-            told.append(
-                f"{name} {cover.mean():.3f} (width {width.mean():.3f}, {out.mean():.0%} leave [0, 1], {lost} failed)"
-            )
-        print(f"{cell:42s} " + "; ".join(told))
+        rest = np.repeat([1.0, 0.0], [round(d["yes"]), round(d["n"] - d["yes"])])
+        try:
+            low, high = peer(truth, said, rest)
+        except (ValueError, ZeroDivisionError):
+            continue
+        rows.append((low <= d["rate"] <= high, high - low, low < -1e-12 or high > 1 + 1e-12))
+    lost = len(draws) - len(rows)
+    if not rows:
+        return f"{name} failed on all {lost}"
+    cover, width, out = np.asarray(rows, dtype=float).mean(0)
+    return f"{name} {cover:.3f} (width {width:.3f}, {out:.0%} leave [0, 1], {lost} failed)"
 
 
 if __name__ == "__main__":

@@ -54,8 +54,8 @@ class Prompted:
     """A model behind a judge prompt: render, ask once, read strictly.
 
     ``expect`` asks label probabilities besides, where one candidate is scored, and sets ``Verdict.expected``;
-    ``constrained`` holds the reply to the verdict line by a grammar (local models).  ``family`` overrides the table of
-    model families.
+    ``constrained`` holds the reply to the verdict line, with the likeliest of its labels (local models).  ``family``
+    overrides the table of model families.
     """
 
     model: str

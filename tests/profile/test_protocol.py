@@ -187,6 +187,67 @@ def test_a_stratified_draw_is_weighed_back() -> None:
     assert refused is not None and refused.corrected.value is None and "without labels" in refused.refusal
 
 
+def test_an_active_draw_is_weighed_back_by_its_logged_probabilities() -> None:
+    """Items on which the judge errs are drawn ten times as often: unweighted, it seems a coin."""
+    rng = random.Random(8)
+    rows = []
+    for i in range(4000):
+        hard, truth = rng.random() < 0.15, rng.random() < 0.3
+        said = truth ^ (rng.random() < (0.5 if hard else 0.02))
+        p = 0.4 if hard else 0.04
+        rows.append(LabelRow(len(rows), f"i{i}", "judge:toy", "judge", ("FAILURE", "SUCCESS")[said]))
+        for who in ("h0", "h1") if rng.random() < p else ():
+            label = ("FAILURE", "SUCCESS")[truth]
+            rows.append(LabelRow(len(rows), f"i{i}", who, "human", label, inclusion_prob=p))
+    run = calibrate(rows, replace(STUDY, design="active"))
+    assert run.corrected is not None and run.corrected.estimator == "weighted cells" and not run.corrected.refusal
+    e, tpr = run.corrected.corrected, run.profile.tpr
+    assert e.low is not None and e.high is not None and e.low < 0.3 < e.high
+    assert tpr.value is not None and tpr.value > 0.85 and "inverse-probability" in tpr.method
+    assert {c.name: c.result for c in run.profile.checks}["weights"] == "pass"
+    half = [replace(r, inclusion_prob=r.inclusion_prob / 2) if r.inclusion_prob else r for r in rows]
+    wrong = calibrate(half, replace(STUDY, design="active"))
+    assert wrong.step == 2 and "the file lists 4000 items" in wrong.reason and "standard deviations" in wrong.reason
+
+
+def stratified_rows(missing: int = 0, probability: float = 0.1) -> list[LabelRow]:
+    """Two strata of 200 items, 40 and 20 of them drawn; the first ``missing`` of the second have no label."""
+    rows = []
+    for i in range(400):
+        stratum, drawn, p = ("a", i < 40, 0.2) if i < 200 else ("b", i < 220, probability)
+        label = "SUCCESS" if i % 2 else "FAILURE"
+        for who in ("h0", "h1") if drawn else ():
+            said = None if 200 <= i < 200 + missing else label
+            rows.append(LabelRow(len(rows), f"i{i}", who, "human", said, stratum=stratum, inclusion_prob=p))
+        rows.append(LabelRow(len(rows), f"i{i}", "judge:toy", "judge", label, stratum=stratum))
+    return rows
+
+
+def test_weights_that_do_not_sum_are_named_before_any_number() -> None:
+    fits = calibrate(stratified_rows(), replace(STUDY, design="stratified"))
+    assert {c.name: c.result for c in fits.profile.checks}["weights"] == "pass"
+    wrong = calibrate(stratified_rows(probability=0.2), replace(STUDY, design="stratified"))
+    assert (wrong.step, wrong.corrected) == (2, None) and wrong.profile.tpr.value is None
+    assert "stratum 'b': the weights of 20 drawn items sum to 100.0, the file lists 200" in wrong.reason
+    assert "items i200, i201" in wrong.reason
+    unequal = calibrate(stratified_rows(), replace(STUDY, design="srs"))
+    assert unequal.step == 2 and "state the real design" in unequal.reason
+    blank = [replace(r, stratum="") if r.stratum == "b" and r.rater_kind == "judge" else r for r in stratified_rows()]
+    loose = calibrate(
+        [r for r in blank if r.item_id not in {f"i{k}" for k in range(200, 220)}], replace(STUDY, design="stratified")
+    )
+    assert loose.step == 2 and "items without a stratum" in loose.reason
+
+
+def test_drawn_items_without_a_label_still_stand_for_their_share() -> None:
+    """Half of the labels of one stratum are missing: its weight in the rate stays."""
+    run = calibrate(stratified_rows(missing=10), replace(STUDY, design="stratified"))
+    assert run.corrected is not None and run.corrected.corrected.value == pytest.approx(0.5)
+    rows = [replace(r, label="SUCCESS") if r.label and r.stratum == "b" else r for r in stratified_rows(missing=10)]
+    lean = calibrate(rows, replace(STUDY, design="stratified")).corrected
+    assert lean is not None and lean.corrected.value == pytest.approx(0.75), "(100 of 200 + 200 of 200) / 400"
+
+
 def test_a_judge_not_told_from_chance_corrects_nothing() -> None:
     weak = correct_rate("class_balanced", Confusion(52, 48, 48, 52), 500, 1000)
     assert weak.corrected.value is None and "cannot be told from chance" in weak.refusal

@@ -17,7 +17,7 @@ def bias(
     ] = None,
     judge: Annotated[str, typer.Option(help="model of the judge, provider/model")] = "",
     template: Annotated[str, typer.Option(help="shipped judge prompt for --judge")] = "",
-    constrained: Annotated[bool, typer.Option(help="hold replies to the verdict line by a grammar (local)")] = False,
+    constrained: Annotated[bool, typer.Option(help="hold replies to the verdict line (local models)")] = False,
     cases: Annotated[str, typer.Option(help="builtin, a task, or a file (task, response, reference)")] = "",
     limit: Annotated[int | None, typer.Option(min=1, help="cases per task (per file for your own)")] = None,
     probe: Annotated[list[str] | None, typer.Option(help="probe by name; repeat; default: all")] = None,

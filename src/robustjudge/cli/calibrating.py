@@ -36,7 +36,7 @@ def calibrate(
     repeats: Annotated[int, typer.Option(min=1, help="times each item is judged; the first counts")] = 1,
     expect: Annotated[bool, typer.Option(help="ask label probabilities too, for score calibration")] = False,
     constrained: Annotated[
-        bool, typer.Option(help="hold replies to the two labels by a grammar (local models)")
+        bool, typer.Option(help="hold replies to the two labels: the likelier one (local models)")
     ] = False,
     tuned_on: Annotated[Path | None, typer.Option(help="file of item ids the judge prompt was tuned on")] = None,
     human_kappa: Annotated[float, typer.Option(help="floor on the lower bound of human agreement")] = 0.4,
@@ -101,7 +101,7 @@ def judged(
 ) -> tuple[list[Any], Any]:
     """The rows of the file with those of a judge that we run on the labelled items, and the study that names it;
     ``ours``: whether our own
-    grading prompt asks label probabilities too, and whether a grammar holds its replies."""
+    grading prompt asks label probabilities too, and whether its replies are held to the labels."""
     from dataclasses import replace
 
     from robustjudge.datasets.registry import load

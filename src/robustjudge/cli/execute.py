@@ -27,7 +27,7 @@ def run(
         str, typer.Option(help="shipped judge prompt for --judge (see `robustjudge list templates`)")
     ] = "",
     constrained: Annotated[
-        bool, typer.Option(help="hold replies to the verdict line by a grammar (local models)")
+        bool, typer.Option(help="hold replies to the verdict line: the likeliest label (local models)")
     ] = False,
     expect: Annotated[bool, typer.Option(help="ask label probabilities too, for an expected score")] = False,
     cases: Annotated[str, typer.Option(help="builtin, paper (T1..T8), one of T1..T8, or a file")] = "",

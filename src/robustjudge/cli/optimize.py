@@ -44,7 +44,7 @@ def optimize(
     ] = False,
     max_tokens: Annotated[int, typer.Option(min=1, help="longest reply of the judge")] = 512,
     constrained: Annotated[
-        bool, typer.Option(help="hold replies to the verdict line by a grammar (local models)")
+        bool, typer.Option(help="hold replies to the verdict line: the likeliest label (local models)")
     ] = False,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     max_cost: Annotated[float | None, typer.Option(help="USD, a hard cap")] = None,

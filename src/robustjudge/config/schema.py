@@ -59,7 +59,7 @@ class JudgeConfig(Strict):
     sampling: SamplingConfig = Field(SamplingConfig(), description="how replies are drawn")
     family: str = Field("", description="model family, where the table does not know it")
     expect: bool = Field(False, description="ask label probabilities too, for an expected score")
-    constrained: bool = Field(False, description="hold replies to the verdict line by a grammar (local models)")
+    constrained: bool = Field(False, description="hold replies to the verdict line: the likeliest label (local models)")
     repeat: int = Field(1, ge=1, description="ask so often and take the median or strict majority")
     service: dict[str, Any] | None = Field(
         None, description="a judge that somebody else owns: {name, url | callable, ...}"

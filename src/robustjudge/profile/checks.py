@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
+from robustjudge.measures.active import excess
 from robustjudge.measures.agreement import kappa
 from robustjudge.measures.confusion import Confusion, youden_j
 from robustjudge.nouns import Estimate
 from robustjudge.profile.package import Check
+from robustjudge.profile.table import Table
 
 RECONCILED_FROM = 50
 
@@ -65,6 +68,50 @@ def reconciled(pairs: Mapping[tuple[str, str], tuple[int, int]]) -> Check:
         told = f"{a} and {b} agree on all {n} items: probably adjudicated before release"
         return Check("reconciled_labels", "fail", told)
     return Check("reconciled_labels", "pass" if pairs else "not_run")
+
+
+def weights(t: Table, design: str) -> Check:
+    """Fails when 1/inclusion_prob does not sum to the number of items that the drawn ones stand for.
+
+    Held against the items of the file, so only where it lists the whole frame: items nobody was given besides those
+    drawn.  Stratified: stratum by stratum, within 1 % (or half an item) for rounding; active, where each item is drawn on
+    its own: within four standard deviations; at random: one probability for all.
+    """
+    drawn = [i for i in t.drawn if i in t.probability]
+    if not drawn or len(drawn) < len(t.drawn):
+        return Check("weights", "not_run", "not every drawn item carries its inclusion probability")
+    if design == "srs":
+        few, many = (end(drawn, key=t.probability.__getitem__) for end in (min, max))
+        a, b = t.probability[few], t.probability[many]
+        if b > 1.01 * a:
+            told = f"items drawn at random have one probability, but {few} has {a:g} and {many} {b:g}"
+            return Check("weights", "fail", f"{told}: state the real design")
+    if len(drawn) == len(t.items):
+        return Check("weights", "not_run", "the file lists no other items than the drawn, so the frame is not known")
+    if design == "active":
+        sd = excess([t.probability[i] for i in drawn], len(t.items))
+        if abs(sd) > 4:
+            told = f"the weights sum to {sum(1 / t.probability[i] for i in drawn):.1f}, the file lists {len(t.items)} items"
+            return Check("weights", "fail", f"{told} ({sd:+.1f} standard deviations); {_rows(drawn)}")
+        return Check("weights", "pass")
+    if design not in ("srs", "stratified"):
+        return Check("weights", "not_run", f"a {design} draw is weighed by the judge's cells or not at all")
+    faults = []
+    named = t.stratum if design == "stratified" else {}
+    frame = Counter(named.get(i, "") for i in t.items)
+    for stratum, size in sorted(frame.items()):
+        mine = [i for i in drawn if named.get(i, "") == stratum]
+        total = sum(1 / t.probability[i] for i in mine)
+        if (mine or not stratum) and abs(total - size) > max(0.5, 0.01 * size):
+            where = f"stratum {stratum!r}" if stratum else "items without a stratum" if named else "all items"
+            told = f"{where}: the weights of {len(mine)} drawn items sum to {total:.1f}, the file lists {size}"
+            faults.append(f"{told}{'; ' + _rows(mine) if mine else ''}")
+    return Check("weights", "fail" if faults else "pass", "; ".join(faults))
+
+
+def _rows(items: Sequence[str]) -> str:
+    more = f" and {len(items) - 5} more" if len(items) > 5 else ""
+    return f"items {', '.join(items[:5])}{more}"
 
 
 def leak(items: Collection[str], tuned_on: Collection[str]) -> tuple[Check, tuple[str, ...]]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from robustjudge.door import digest
 from robustjudge.errors import DataError
+from robustjudge.measures.active import Drawn, characteristics, correct_active
 from robustjudge.measures.confusion import Confusion, coverage
 from robustjudge.measures.designs import (
     DESIGNS,
@@ -180,7 +181,7 @@ class _Run:
 
     def frame(self) -> None:
         s, t = self.study, self.table
-        drawn = {i for given in t.human.values() for i in given} | t.adjudicated.keys()
+        drawn = t.drawn
         known = bool(drawn) and all(i in t.probability for i in drawn)
         design = s.design or ("stratified" if known else "")
         if not design:
@@ -190,6 +191,7 @@ class _Run:
         if design in ("stratified", "active") and not known:
             raise _Refused(2, f"a {design} draw needs the inclusion_prob of every labelled item")
         self.design: Design = design  # type: ignore[assignment]
+        self.checks.append(checks.weights(t, design))
         self.profile = replace(
             self.profile,
             population={
@@ -202,6 +204,8 @@ class _Run:
                 "rows_rejected": len(t.rejected),
             },
         )
+        if self.checks[-1].result == "fail":
+            raise _Refused(2, f"the inclusion probabilities do not fit the items: {self.checks[-1].detail}")
 
     # ----------------------------------------------------------------- steps 3 to 5
 
@@ -295,16 +299,25 @@ class _Run:
         elif self.design == "stratified":
             w = stratified_rates(*versus.weighted_cells(t, self.reference, self.positive))
             out |= {"tpr": w.tpr, "fpr": w.fpr, "prevalence": w.prevalence, "kappa": w.kappa}
+        elif self.design == "active":
+            positives, everything = versus.judge_totals(t, self.positive)
+            w = characteristics(self._drawn(), positives, everything - positives)
+            out |= {"tpr": w.tpr, "fpr": w.fpr, "prevalence": w.prevalence, "kappa": w.kappa}
         positives, unlabelled = versus.unlabelled(t, self.reference, self.positive)
         if unlabelled:
             if self.design == "stratified":
                 cells = versus.stratified_labels(t, self.reference, self.positive)
                 self.corrected = correct_stratified(*cells, *versus.judge_totals(t, self.positive))
+            elif self.design == "active":
+                self.corrected = correct_active(self._drawn(), *versus.judge_totals(t, self.positive))
             else:
                 self.corrected = correct_rate(self.design, c, positives, unlabelled)
             e = self.corrected.corrected
             out["rates"] |= {"judge_rate_unlabelled": self.corrected.raw, "corrected_rate": e}
         return out
+
+    def _drawn(self) -> Drawn:
+        return versus.weighted_labels(self.table, self.reference, self.positive)
 
     def transfer(self) -> None:
         strata = versus.stratum_confusions(self.table, self.reference, self.positive)

@@ -64,6 +64,7 @@ class Table:
     human: dict[str, dict[str, str]] = field(default_factory=dict)  # rater -> item -> label
     repeats: dict[str, dict[str, list[str]]] = field(default_factory=dict)  # rater -> item -> later labels
     adjudicated: dict[str, str] = field(default_factory=dict)
+    missing: dict[str, bool] = field(default_factory=dict)  # items with a person's row that holds no label
     verdicts: dict[str, str | None] = field(default_factory=dict)
     status: dict[str, str] = field(default_factory=dict)
     scores: dict[str, float] = field(default_factory=dict)  # the judge's probability of the positive label
@@ -81,6 +82,12 @@ class Table:
     @property
     def raters(self) -> tuple[str, ...]:
         return tuple(sorted(self.human))
+
+    @property
+    def drawn(self) -> dict[str, None]:
+        """The items that were given to people, labelled or not, in the order of the file."""
+        given = {i for labels in self.human.values() for i in labels} | self.adjudicated.keys() | self.missing.keys()
+        return {i: None for i in self.items if i in given}
 
     @cached_property
     def groups(self) -> Groups:
@@ -110,6 +117,7 @@ class Table:
                 under.pop(item, None)
             for store in (
                 self.adjudicated,
+                self.missing,
                 self.verdicts,
                 self.status,
                 self.scores,
@@ -231,7 +239,7 @@ class _Collector:
                 status = row.status if label is not None or row.status != "ok" else "unparsed"
                 out += [(t.verdicts, label), (t.status, status)]
         elif label is None:
-            pass
+            out.append((t.missing, True))
         elif row.rater_kind == "adjudicated":
             out.append((t.adjudicated, label))
         elif row.stage == "independent" and row.repeat == 0:

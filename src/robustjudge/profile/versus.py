@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from robustjudge.measures.active import Drawn
 from robustjudge.measures.agreement import gwet_ac1, kappa
 from robustjudge.measures.alttest import Scoring, alt_test
 from robustjudge.measures.base import Floats
@@ -172,15 +173,22 @@ def _said(verdicts: Iterable[tuple[str | None, int]], positive: str) -> tuple[in
     return sum(n for v, n in read if v == positive), sum(n for _, n in read)
 
 
+def _sizes(t: Table) -> dict[tuple[str, float], float]:
+    """Items that the drawn ones stand for, by stratum and inclusion probability; a drawn item without a reference (a tie,
+    a missing label) still stands for its share."""
+    return {k: n / k[1] for k, n in Counter((t.stratum.get(i, ""), t.probability[i]) for i in t.drawn).items()}
+
+
 def stratified_labels(t: Table, truth: Reference, positive: str) -> tuple[list[float], list[int], list[int]]:
     """(stratum sizes, positives, labels) by stratum and inclusion probability; a stratum of the table without any label
     counts with its items and no label."""
-    cells: dict[tuple[str, float], list[int]] = {}
+    known = _sizes(t)
+    cells: dict[tuple[str, float], list[int]] = {k: [0, 0] for k in known}
     for item, label in truth.of_item.items():
-        row = cells.setdefault((t.stratum.get(item, ""), t.probability[item]), [0, 0])
+        row = cells[t.stratum.get(item, ""), t.probability[item]]
         row[0] += label == positive
         row[1] += 1
-    sizes = [n / p for (_, p), (_, n) in cells.items()]
+    sizes = list(known.values())
     seen = {s for s, _ in cells}
     empty = Counter(s for s in t.stratum.values() if s not in seen)
     return (
@@ -194,14 +202,24 @@ def weighted_cells(
     t: Table, truth: Reference, positive: str
 ) -> tuple[list[float], list[float], list[float], list[float], list[float]]:
     """(stratum sizes, tp, fn, fp, tn) by inclusion probability: items of one stratum and probability go together."""
-    cells: dict[tuple[str, float], list[float]] = {}
+    known = _sizes(t)
+    cells: dict[tuple[str, float], list[float]] = {k: [0.0] * 4 for k in known}
     for item, label in truth.of_item.items():
         said = t.verdicts.get(item)
         if said is None:
             continue
-        row = cells.setdefault((t.stratum.get(item, ""), t.probability[item]), [0.0] * 4)
+        row = cells[t.stratum.get(item, ""), t.probability[item]]
         row[(0 if said == positive else 1) if label == positive else (2 if said == positive else 3)] += 1
-    sizes = [sum(row) / p for (_, p), row in cells.items()]
     columns = list(zip(*cells.values())) or [(), (), (), ()]
     tp, fn, fp, tn = (list(map(float, c)) for c in columns)
-    return sizes, tp, fn, fp, tn
+    return list(known.values()), tp, fn, fp, tn
+
+
+def weighted_labels(t: Table, truth: Reference, positive: str) -> Drawn:
+    """The items with a reference and a read verdict, each with its own inclusion probability."""
+    read = [(i, v, said) for i, v in truth.of_item.items() if (said := t.verdicts.get(i)) is not None]
+    return Drawn.of(
+        [float(v == positive) for _, v, _ in read],
+        [float(said == positive) for _, _, said in read],
+        [t.probability[i] for i, _, _ in read],
+    )
