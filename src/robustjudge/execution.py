@@ -23,7 +23,7 @@ from robustjudge.engine.folder import Folder
 from robustjudge.engine.kernel import Pending
 from robustjudge.engine.ledger import Ledger, Mode
 from robustjudge.engine.outbox import Outbox
-from robustjudge.engine.writer import Writer, connect
+from robustjudge.engine.writer import Writer, connect, settle
 from robustjudge.errors import ConfigError, Incomplete, Inconclusive, NoReference, PlanError, RobustJudgeError
 from robustjudge.judges import Guarded, models_of
 from robustjudge.nouns import Case, Completion
@@ -183,9 +183,10 @@ async def execute_async(plan: Plan, options: Options) -> Run:
 
     tally = Tally(price=cost)
     listener = fan(tally, options.listener) if options.listener else tally
-    async with AsyncExitStack() as last:  # closed in reverse: readers, models, ledger, writer, lock
+    async with AsyncExitStack() as last:  # closed in reverse: readers, models, ledger, writer, table, lock
         folder.lock()
         last.callback(folder.unlock)
+        last.callback(settle, folder.table)
         writer = Writer()
         last.callback(writer.close)
         ledger = Ledger(writer, options.ledger, options.mode)

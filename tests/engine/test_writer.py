@@ -5,12 +5,13 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from robustjudge.engine import writer as module
-from robustjudge.engine.writer import GROUP_SECONDS, Writer, connect
+from robustjudge.engine.writer import GROUP_SECONDS, Writer, connect, settle
 from robustjudge.errors import StorageError
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS t (k INTEGER PRIMARY KEY, v TEXT);"
@@ -140,3 +141,20 @@ def test_two_writers_of_one_file_wait_for_each_other(tmp_path: Path) -> None:
     for w in writers:
         w.close()
     assert len(stored(tmp_path / "a.sqlite")) == 60
+
+
+def test_a_settled_database_is_one_file_and_one_in_use_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "run.sqlite"
+    writer = Writer()
+    writer.open("run", path, "CREATE TABLE t (x INTEGER)")
+    writer.put("run", "INSERT INTO t VALUES (?)", (1,))
+    writer.flush()
+    settle(path)  # the writer still has it
+    assert Path(f"{path}-wal").exists()
+    writer.close()
+    settle(path)
+    with closing(connect(path, readonly=True)) as db:
+        assert db.execute("SELECT x FROM t").fetchall() == [(1,)]
+    assert [p.name for p in tmp_path.iterdir()] == ["run.sqlite"]
+    settle(tmp_path / "none.sqlite")
+    assert not (tmp_path / "none.sqlite").exists()

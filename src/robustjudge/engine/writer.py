@@ -7,6 +7,7 @@ import threading
 import warnings
 from collections import deque
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -198,3 +199,17 @@ def connect(path: Path | str, readonly: bool = False) -> sqlite3.Connection:
             db.close()
             raise
     return db
+
+
+def settle(path: Path | str) -> None:
+    """Make a finished database one file that can also be read where nothing can be written (a mounted artefact).
+
+    A database in WAL mode needs two files beside it even for reading.  Where another process has it open, or the disk
+    is full, it stays in WAL mode, which loses nothing.
+    """
+    try:
+        uri = f"{Path(path).absolute().as_uri()}?mode=rw"
+        with closing(sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None)) as db:
+            db.execute("PRAGMA journal_mode=DELETE")
+    except sqlite3.Error:
+        return
