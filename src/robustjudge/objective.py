@@ -145,17 +145,18 @@ def _logsum(logs: Sequence[float]) -> float:
 
 
 async def margins(
-    objective: Objective, texts: Sequence[str], suffixes: Sequence[tuple[int, ...]] = ()
+    objective: Objective, texts: Sequence[str], suffixes: Sequence[tuple[int, ...]] = (), speller: str = ""
 ) -> tuple[Feedback, ...]:
     """Mean margin of each candidate text; a text whose calls could not be weighed has worth -745 and its status.
 
-    ``suffixes`` are the token ids that end each text and must still do so in every prompt.
+    ``suffixes`` are the token ids of the model ``speller`` that end each text and must still do so in all its prompts;
+    other models of a panel read the text in tokens of their own.
     """
     calls = await together(contexts(objective, t) for t in texts)
     charges = await together(_charge(objective, t) for t in texts)
     ends = suffixes or [()] * len(texts)
     flat = [
-        LabelCall(c, c.readout.labels, c.readout.lead, end)
+        LabelCall(c, c.readout.labels, c.readout.lead, end if c.model == speller else ())
         for cs, end in zip(calls, ends, strict=True)
         for c in cs
         if c.readout is not None
@@ -175,10 +176,11 @@ async def margins(
 async def losses(objective: Objective, suffixes: Sequence[tuple[int, ...]]) -> tuple[float, ...]:
     """Negative mean margin of each suffix, ``inf`` for one that does not survive the text interface, alone or in the
     prompts of the objective."""
-    spelled = await Spell(await model_of(objective), tuple(suffixes))
+    model = await model_of(objective)
+    spelled = await Spell(model, tuple(suffixes))
     legal = [objective.place(text) for text in spelled if text]
     ids = [s for s, text in zip(suffixes, spelled, strict=True) if text]
-    worths = iter(await margins(objective, legal, ids) if legal else ())
+    worths = iter(await margins(objective, legal, ids, model) if legal else ())
     return tuple(_loss(next(worths)) if text else inf for text in spelled)
 
 
@@ -187,9 +189,11 @@ def _loss(feedback: Feedback) -> float:
 
 
 async def swaps(objective: Objective, suffix: tuple[int, ...], k: int) -> tuple[tuple[int, ...], ...]:
-    """The ``k`` most promising token ids per position of ``suffix``, over all slates of the objective."""
-    (text,) = await Spell(await model_of(objective), (suffix,))
-    calls = await contexts(objective, objective.place(text))
+    """The ``k`` most promising token ids per position of ``suffix``, over all slates of the objective, by the model whose
+    tokens they are (other models of a panel have no gradient by them; losses are over all)."""
+    model = await model_of(objective)
+    (text,) = await Spell(model, (suffix,))
+    calls = [c for c in await contexts(objective, objective.place(text)) if c.model == model]
     asked = tuple(LabelCall(c, own_first(c.readout), c.readout.lead) for c in calls if c.readout is not None)
     return await Gradient(asked, suffix, k, objective.target)
 

@@ -20,7 +20,7 @@ from robustjudge.engine.kernel import Flight
 from robustjudge.engine.ledger import Ledger
 from robustjudge.engine.writer import Writer
 from robustjudge.errors import BudgetSpent, Incomplete, PlanError
-from robustjudge.nouns import Call, Case, Completion, LabelCall, Sampling, Usage, message
+from robustjudge.nouns import Call, Case, Completion, LabelCall, Sampling, Usage, Weights, message
 
 CALL = Call("toy/a", (message("user", "judge this"),), Sampling(max_tokens=100))
 
@@ -199,3 +199,29 @@ def test_caps_say_what_was_reached_and_need_a_price() -> None:
 @given(st.floats(allow_nan=False))
 def test_single_precision_is_reached_once(x: float) -> None:
     assert float32(float32(x)) == float32(x)
+
+
+def test_each_call_of_a_batch_is_weighed_by_its_own_model(tmp_path: Path) -> None:
+    """A panel's calls stand in one ask; the ledger keeps each model's part."""
+
+    class Weigher(Talker):
+        def __init__(self, name: str, value: float) -> None:
+            super().__init__()
+            self.name, self.identity, self.value, self.weighed = name, name, value, 0
+
+        async def weigh(self, calls: tuple[LabelCall, ...]) -> tuple[Weights, ...]:
+            assert all(c.call.model == self.name for c in calls)
+            self.weighed += len(calls)
+            return tuple(Weights((self.value,), (False,)) for _ in calls)
+
+    models = {n: Weigher(n, v) for n, v in (("toy/a", -1.0), ("toy/b", -2.0))}
+    order = ("toy/b", "toy/a", "toy/b", "toy/a")
+    ask = Weigh(tuple(LabelCall(replace(CALL, model=name), ("A",)) for name in order))
+
+    async def main() -> Any:
+        backend = Backend(lambda name: models[name], Ledger(Writer(), tmp_path / "l.sqlite"))
+        return await asked(backend, ask), await asked(backend, ask)
+
+    first, second = asyncio.run(main())
+    assert [w.logprobs[0] for w in first] == [-2.0, -1.0, -2.0, -1.0] == [w.logprobs[0] for w in second]
+    assert [m.weighed for m in models.values()] == [2, 2]

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sqlite3
 import time
 from collections.abc import Sequence
+from math import exp
 from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import case_of, judge_of
+from bench import case_of, drive, judge_of
 
 from robustjudge.attacks.library import attack
 from robustjudge.datasets.builtin_cases import builtin
 from robustjudge.errors import ConfigError
 from robustjudge.execution import Options, Run, execute
-from robustjudge.judges import Judge, Prompted
+from robustjudge.judges import Judge, Panel, Prompted
 from robustjudge.models.pull import model_path
 from robustjudge.models.transformers import Transformers
 from robustjudge.nouns import Case, Sampling
+from robustjudge.objective import Objective, margins
 from robustjudge.plan import Plan
 from robustjudge.prompts.library import template
 from robustjudge.protocols import Pointwise
@@ -83,31 +86,63 @@ def test_all_fifteen_attacks_complete_in_one_plan(tiny_folders: dict[str, Path],
     assert kept["traces"][cases[-1].id][-1][1] == kept["attack"]["provenance"]["trace"][0]
 
 
+def test_a_panel_of_two_vocabularies_is_searched_in_the_tokens_of_its_first_model(
+    tiny_folders: dict[str, Path], raw_folder: Path, tmp_path: Path
+) -> None:
+    """The other one reads the text in its own tokens: the loss that the search saw is the mean of both, by text."""
+    other = tmp_path / "other"
+    shutil.copytree(raw_folder, other)
+    told = json.loads((other / "tokenizer.json").read_text())
+    vocab = told["model"]["vocab"]
+    plain = [w for w in vocab if not w.startswith("<")]
+    vocab.update(zip(plain, [vocab[w] for w in reversed(plain)], strict=True))
+    (other / "tokenizer.json").write_text(json.dumps(told))
+    models = [Transformers(str(folder), threads=1) for folder in (tiny_folders["planted"], other)]
+    judges = [judge_of(m) for m in models]
+    plan = Plan(
+        lambda: iter([case_of(1)]), (("duo", Panel(tuple(judges))),), (Pointwise(),), (attack("O5", quick=True),)
+    )
+    options = Options(root=tmp_path / "runs", ledger=tmp_path / "l.sqlite", models={m.name: m for m in models})
+    run = execute(plan, options)
+    (row,) = run.table().rows()
+    assert (row["attack_status"], row["losses"], row["gradients"]) == ("ok", 160, 10)
+    kept = json.loads((run.path / "artefacts" / "duo.none.pointwise.O5.json").read_text())
+    (((_, text),), (best,)) = kept["attack"]["texts"], kept["attack"]["provenance"]["trace"]
+    again = [Transformers(m.path.as_posix(), threads=1) for m in models]
+    found = [
+        drive(m, margins(Objective().bound(case_of(1), j, Pointwise()), [text]))[0].worth for m, j in zip(again, judges)
+    ]
+    assert 1 / (1 + exp(-sum(found) / 2)) == pytest.approx(best, abs=1e-4)
+
+
 @pytest.mark.campaign
 @pytest.mark.model
 @pytest.mark.timeout(1800)
 def test_all_fifteen_attacks_complete_on_the_embedded_model(tmp_path: Path) -> None:
-    """Within 30 minutes, the dequantised 135M model being judge and victim."""
+    """Within 30 minutes, the dequantised 135M model being judge and victim, its replies held to the verdict line."""
     try:
         model_path("smollm2")
     except ConfigError as missing:
         pytest.skip(str(missing))
     model = Transformers("smollm2", threads=1)
-    judge = Prompted(model.name, template("brief"), Sampling(max_tokens=48), expect=True)
+    judge = Prompted(model.name, template("brief"), Sampling(max_tokens=16), expect=True, constrained=True)
     began = time.perf_counter()
     cases = [c for c in builtin() if c.kind == "knowledge" and c.language == "en"][:3]
     run = all_fifteen("smollm2", judge, model, cases, tmp_path)
     took = time.perf_counter() - began
-    print(f"\n{model.name}, template brief, quick budgets, {took:.0f} s")
-    print(
-        f"{'attack':18} {'access':9} {'queries':>7} {'losses':>6} {'grads':>5} {'status':10} expected score, clean -> attacked"
-    )
+    print(f"\n{model.name}, template brief, verdicts held to their line, quick budgets, {took:.0f} s")
+    print(f"{'attack':18} {'access':9} {'queries':>7} {'losses':>6} {'grads':>5} {'status':10} verdict, expected score")
     for r in sorted(rows_of(run).values(), key=lambda r: (bool(r["control"]), r["attack"])):
         spent = {**{s: r[s] for s in SPENT}, **{s: n for s, n in r.get("fitted", {}).items() if s in SPENT}}
+        moved = [f"{r[f'clean_{x}'] or 0:{f}} -> {r[f'attacked_{x}'] or 0:{f}}" for x, f in MOVES]
         fit = " (fitted on two other cases)" if "fitted" in r else ""
         print(
             f"{r['attack']:18} {r['access']:9} {spent['queries']:7.0f} {spent['losses']:6.0f} {spent['gradients']:5.0f}"
-            f" {r['attacked_status']:10} {r['clean_expected'] or 0:.2f} -> {r['attacked_expected'] or 0:.2f}{fit}"
+            f" {r['attacked_status']:10} {', '.join(moved)}{fit}"
         )
     assert took < 1800
-    checked(run)
+    assert {(r["clean_status"], r["attacked_status"]) for r in checked(run).values()} == {("ok", "ok")}
+
+
+MOVES = (("score", "g"), ("expected", ".2f"))
+"""What the table shows of a row, clean and attacked."""

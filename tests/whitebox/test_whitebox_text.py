@@ -280,3 +280,20 @@ def test_gradient_of_a_suffix_that_is_nowhere(model: Transformers) -> None:
     call = LabelCall(Call("hf/x", (message("user", "rain"),)), ("1", "2"), "VERDICT: ")
     with pytest.raises(Exception, match="no prompt of this objective shows the suffix"):
         asyncio.run(model.gradient(Gradient((call,), (ID["good"],), 3)))
+
+
+def test_two_models_may_be_opened_at_the_same_time(raw_folder: Path, tmp_path: Path) -> None:
+    """The library makes modules without values, in every thread, while it loads one."""
+    twin = shutil.copytree(raw_folder, tmp_path / "twin")
+    models = [Transformers(str(folder), threads=1) for folder in (raw_folder, twin)]
+
+    async def sums() -> list[float]:
+        def total(desk: Any) -> float:
+            return sum(float(p.double().abs().sum()) for p in desk.engine.model.parameters())
+
+        found = await asyncio.gather(*[m._do("", total) for m in models])
+        await asyncio.gather(*[m.close() for m in models])
+        return found
+
+    one, two = asyncio.run(sums())
+    assert one == two > 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from itertools import chain
 from typing import Any
 
 from robustjudge.asks import Complete, Gradient, Invoke, Measure, Sample, Spell, Surprise, Weigh
@@ -244,6 +245,18 @@ class Backend:
             self.caps.take(n)
 
     async def _weigh(self, asked: tuple[Any, ...], content: str, cell: str) -> tuple[Weights, ...]:
+        """Label probabilities, each call's from its own model (a panel has several)."""
+        names = dict.fromkeys(c.call.model for c in asked)
+        if len(names) < 2:
+            return await self._weighed(asked, content, cell)
+        places = {name: [i for i, c in enumerate(asked) if c.call.model == name] for name in names}
+        parts = [
+            self._weighed(tuple(asked[i] for i in at), digest(content, name), cell) for name, at in places.items()
+        ]
+        found = dict(zip(chain(*places.values()), chain(*await asyncio.gather(*parts)), strict=True))
+        return tuple(found[i] for i in range(len(asked)))
+
+    async def _weighed(self, asked: tuple[Any, ...], content: str, cell: str) -> tuple[Weights, ...]:
         model = self.model(asked[0].call.model)
         key = digest(content, getattr(model, "identity", model.name))
         value = self.ledger.get(key)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from robustjudge import door
 from robustjudge.asks import Gradient, Sample
 from robustjudge.errors import ConfigError
+from robustjudge.loading import LOADING
 from robustjudge.models import held
 from robustjudge.models.owner import Owner
 from robustjudge.models.pull import MODELS, model_path
@@ -88,7 +89,8 @@ class Transformers:
         from robustjudge.models.whitebox.tokens import Tokens
 
         torch.set_num_threads(self._threads)
-        model, tokenizer = opened(self.path, self._dtype)
+        with LOADING:
+            model, tokenizer = opened(self.path, self._dtype)
         return Desk(Tokens(tokenizer, self.name), Engine(model, share=self._share), self.context)
 
     # ------------------------------------------------------------------ the provider face

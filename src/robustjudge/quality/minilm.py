@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
+from robustjudge.loading import LOADING
 from robustjudge.nouns import Case
 from robustjudge.quality.base import Evaluator, MetricUnavailable, Rating, rated
 from robustjudge.spec import register
@@ -31,8 +32,9 @@ def _loaded(folder: str) -> tuple[Any, Any]:
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # nothing but the run's own bar prints
-    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    return tokenizer, AutoModel.from_pretrained(folder, local_files_only=True).eval()
+    with LOADING:
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        return tokenizer, AutoModel.from_pretrained(folder, local_files_only=True).eval()
 
 
 def embed(folder: str, texts: tuple[str, ...]) -> tuple[tuple[tuple[float, ...], bool], ...]:
