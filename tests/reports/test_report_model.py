@@ -211,7 +211,9 @@ def test_budget_curves_of_attacks_that_queried(tmp_path: Path) -> None:
     given = []
     for i, curve in enumerate(([[1, 0.3], [2, 0.9]], [[4, 0.9]], [[1, 0.3], [8, 0.3]], [[1, 0.2]])):
         given.append(scored(f"c{i}", 3, 9, attack="E4", access="SCORE", queries=8, curve=curve))
+    given.append({**given[1], "attack": "neutral(E4)", "attack_id": "neutral(E4)", "control": "neutral", "of": "E4"})
     (p,) = build(write(tmp_path / "run", given, {}))["panels"]
+    assert list(p["budget"]) == ["E4"]  # the control ran the same search
     found = p["budget"]["E4"]
     assert (found["trials"], found["budget"], found["half"]) == (4, 8, 4)
     assert found["area"] == pytest.approx((6 + 4) / 32)

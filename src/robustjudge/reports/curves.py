@@ -21,12 +21,14 @@ Key = tuple[str, str, str, int, str]
 _SQL = (
     "SELECT judge, defense, protocol, k, threat, attack, queries + losses, access, clean_unit, scale_low, scale_high,"
     " json_extract(detail, '$.curve') FROM trials WHERE queries + losses > 0 AND attack_status IN ('ok', 'exhausted')"
+    " AND COALESCE(of, '') = ''"
 )
 
 
 def curves(table: Table, db: sqlite3.Connection, settings: Settings) -> dict[Key, dict[str, Any]]:
-    """For each panel, the curve of each attack that spent queries or losses.  The goal is the declared rise (pointwise), or
-    every order won; for label probabilities a win that is likelier than not, on the mean of the orders."""
+    """For each panel, the curve of each attack that spent queries or losses (a control made of an attack runs its search
+    anew and has none of its own).  The goal is the declared rise (pointwise), or every order won; for label
+    probabilities a win that is likelier than not, on the mean of the orders."""
     if not np.nansum(table["queries"]) and not np.nansum(table["losses"]):
         return {}
     reached: dict[Key, dict[str, list[int | None]]] = defaultdict(lambda: defaultdict(list))

@@ -204,7 +204,7 @@ def _panel(p: dict[str, Any]) -> list[str]:
             ],
         )
     for name, c in p["budget"].items():
-        half = "not reached" if c["half"] is None else f"{c['half']} queries"
+        half = "not reached" if c["half"] is None else f"{c['half']} evaluation{'' if c['half'] == 1 else 's'}"
         area = "–" if c["area"] is None else f"{c['area']:.2f}"
         out.append(f"- {code(name)}: half of {c['trials']} trials succeeded after: {half}; area under the curve {area}")
     return [*out, ""] if p["budget"] else out
