@@ -16,7 +16,7 @@ PINNED = {
     "paper-rq1": "68d978153468",
     "paper-rq1-best-of": "6e745847bb3d",
     "paper-rq1-defenses": "16bc98d8df0d",
-    "paper-rq1-whitebox": "71396e2fc21b",
+    "paper-rq1-whitebox": "4d6c5f07aec1",
     "paper-rq2": "decdd25878f6",
     "paper-rq2-judges": "29e750acc2cb",
     "paper-rq3": "45575f73b50d",
@@ -42,12 +42,13 @@ def test_every_suite_is_a_valid_plan_for_any_judge(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(PINNED))
 def test_without_a_judge_it_runs_on_the_embedded_model_or_says_what_is_missing(name: str) -> None:
-    if name in ("standard-1", "paper-rq3", "paper-rq1-whitebox"):
+    if name in ("standard-1", "paper-rq3"):
         with pytest.raises(ConfigError, match="needs your judge"):
             config_of(name)
         return
     settings = read_config(None, config_of(name))
-    assert {j.model for j in settings.judges.values()} == {"llamacpp/smollm2"}
+    back = "hf" if name == "paper-rq1-whitebox" else "llamacpp"  # the one that knows gradients
+    assert {j.model for j in settings.judges.values()} == {f"{back}/smollm2"}
     assert settings.suite.endswith("/embedded")
     assert all(j.sampling.max_tokens <= 96 for j in settings.judges.values())
 
