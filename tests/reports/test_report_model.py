@@ -182,6 +182,15 @@ def test_no_success_means_no_worst_case(tmp_path: Path) -> None:
     assert "No attack moved any verdict" in (home / "report.html").read_text("utf-8")
 
 
+def test_without_any_verdict_nothing_is_claimed_about_the_worst_case(tmp_path: Path) -> None:
+    down = scored("a", 3, 3) | {"clean_status": "error", "attacked_status": "error"}
+    home = write(tmp_path / "run", [down], {})
+    reports.write(home)
+    for name in ("report.html", "report.md"):
+        text = (home / name).read_text("utf-8")
+        assert "No attack moved any verdict" not in text and "No verdict could be compared" in text
+
+
 def test_strongest_is_said_from_95_percent_on(tmp_path: Path) -> None:
     clear = [scored(f"c{i}", 3, h, attack=a) for i in range(30) for a, h in (("A", 9), ("B", 3))]
     (p,) = build(write(tmp_path / "clear", clear, {}))["panels"]

@@ -218,7 +218,7 @@ def _seeds(x: dict[str, Any]) -> str:
 def _worst(r: dict[str, Any]) -> list[str]:
     out = ["## Worst cases", ""]
     if not r["worst_cases"]:
-        return [*out, "No attack moved any verdict towards its author.", ""]
+        return [*out, words.no_worst(r["rows"]["ok"]), ""]
     for i, w in enumerate(r["worst_cases"], 1):
         moved = f"{w['clean_outcomes']} to {w['attacked_outcomes']} (W won, L lost, T tie, per order)"
         if w["protocol"] in SCORED:

@@ -294,6 +294,11 @@ def threat_words(label: str) -> str:
     return ", ".join([told, *(words.get(x, f"over {x} of the defense" if x.endswith(" draws") else x) for x in how)])
 
 
+def no_worst(ok: int) -> str:
+    """What stands in place of the worst cases when there are none; ``ok``: rows with two verdicts to compare."""
+    return "No attack moved any verdict towards its author." if ok else "No verdict could be compared with another."
+
+
 def sentence(panel: Fact, tau: float) -> str:
     """One sentence per judge and protocol: the figure, its interval, its n, and what noise alone gives."""
     stop = next((f for f in panel["flags"] if f["level"] == "stop"), None)
