@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from robustjudge.bias import BiasPolicy, Finding, Report, probe
 from robustjudge.datasets.builtin_cases import builtin
+from robustjudge.datasets.registry import load
 from robustjudge.execution import Options
 from robustjudge.judges import Judge, Prompted
 from robustjudge.models import scripted
@@ -157,6 +159,71 @@ def test_own_family_bonus_is_recovered_at_equal_human_preference(tmp_path: Path)
     f = find(report, "self_preference", "pairwise")
     assert f.effect.value == 1.0 and f.decision == "biased"
     assert f.more["picks_own"].value == 1.0
+
+
+@register("scripted/test_by_author")
+@dataclass(frozen=True)
+class ByAuthor(Scripted):
+    """Ninths: 2 to 4 by the case, 2 more for answers signed A, and of its own ``love`` for one signature."""
+
+    love: str = ""
+    lenient: int = 0
+
+    def merit(self, view: View, i: int) -> float:
+        text = view.candidates[i]
+        base = 2 + len(text.split("hill")[-1].split()[0]) + 2 * text.endswith("[A]")
+        return (base + 2 * bool(self.love and text.endswith(self.love)) + self.lenient) / 9
+
+
+def authored(writers: tuple[str, ...]) -> tuple[Case, ...]:
+    """Answers to the same tasks by each writer in turn, against one by the next writer."""
+    models = {"A": "openai/gpt-4o", "B": "anthropic/claude-3-haiku", "C": "mistral/mistral-large"}
+    return tuple(
+        replace(
+            c,
+            response=f"{c.response} On hill {i} too. [{one}]",
+            references=(f"{c.reference} On hill {i} too. [{two}]",),
+            meta=(("generator", models[one]), ("reference_generator", models[two])),
+        )
+        for i, c in enumerate(CASES)
+        for one, two in [(writers[i % len(writers)], writers[(i + 1) % len(writers)])]
+    )
+
+
+def test_a_second_judge_takes_quality_and_leniency_out_of_self_preference(tmp_path: Path) -> None:
+    """Answers of A are better for both judges, and one judge is lenient: only the planted 2/9 is left."""
+    names = {"loving": ByAuthor(love="[A]"), "fair": ByAuthor(lenient=1)}
+    held = tuple((n, Prompted(f"scripted/{n}", template("robustjudge"))) for n in names)
+    families = {"loving": family_of("openai/gpt-4o"), "fair": family_of("anthropic/claude-3-haiku")}
+
+    def found(writers: tuple[str, ...], protocols: tuple[Protocol, ...], at: str) -> dict[tuple[str, str], Finding]:
+        options = Options(
+            root=tmp_path / at, ledger=None, mode="off", models={f"scripted/{n}": j for n, j in names.items()}
+        )
+        cases = authored(writers)
+        report = probe(
+            lambda: iter(cases), held, names=("markdown",), protocols=protocols, families=families, options=options
+        )
+        return {(f.judge, f.protocol): f for f in report.findings if f.name == "self_preference_crossed"}
+
+    three = found(("A", "C", "B", "C"), (Pointwise(),), "three")
+    loving, fair = three["loving", "pointwise"], three["fair", "pointwise"]
+    assert holds(loving, 2 / 9) and loving.effect.n == 32 and not loving.flags[:1]
+    assert holds(fair, 0.0) and "fair sees" in loving.claim and not loving.gating
+    two = found(("A", "B"), (Pointwise(), Pairwise()), "two")
+    assert holds(two["loving", "pointwise"], 2 / 9) and two["loving", "pointwise"].effect.n == 64
+    assert two["loving", "pointwise"].effect.low is not None and two["loving", "pointwise"].effect.low > 0
+    assert holds(two["fair", "pointwise"], 2 / 9), "between two families alone nobody can tell whose preference it is"
+    assert any("no third family" in flag for flag in two["fair", "pointwise"].flags)
+    assert two["loving", "pairwise"].effect.value == 0.0, "both judges take the better answer of A every time"
+
+
+def test_who_wrote_an_answer_is_read_from_a_plain_file(tmp_path: Path) -> None:
+    row = {"task": "t", "response": "r", "reference": "q", "generator": "openai/gpt-4o", "human_winner": "response"}
+    (tmp_path / "c.jsonl").write_text(json.dumps(row) + "\n" + json.dumps({"task": "t2", "response": "r"}) + "\n")
+    first, second = load(str(tmp_path / "c.jsonl"))
+    assert isinstance(first, Case) and isinstance(second, Case)
+    assert (first.get("generator"), first.get("human_winner")) == ("openai/gpt-4o", "response") and second.meta == ()
 
 
 def test_built_in_cases_serve(tmp_path: Path) -> None:

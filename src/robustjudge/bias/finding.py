@@ -16,10 +16,10 @@ Decision = Literal["bounded", "biased", "inconclusive", "degenerate"]
 class Finding:
     """One hypothesis about one judge.
 
-    ``effect`` lies in [-1, 1]: share of the scale, or of wins.  ``p_adjusted`` is Holm's over the gating hypotheses, or
-    Benjamini-Hochberg's over the exploratory ones.  ``worst`` counts every unread pair against the judge, ``drop_p``
-    tests whether edit and twin were unreadable equally often.  ``needed``: cases that would settle it.  ``more`` holds
-    further figures by name.
+    ``effect`` lies in [-1, 1]: share of the scale, or of wins (a difference of differences between judges: [-2, 2]).
+    ``p_adjusted`` is Holm's over the gating hypotheses, or Benjamini-Hochberg's over the exploratory ones.  ``worst``
+    counts every unread pair against the judge, ``drop_p`` tests whether edit and twin were unreadable equally often.
+    ``needed``: cases that would settle it.  ``more`` holds further figures by name.
     """
 
     judge: str

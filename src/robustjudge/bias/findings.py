@@ -8,9 +8,10 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
+from robustjudge.bias.crossed import NAME, crossed
 from robustjudge.bias.effects import Row
 from robustjudge.bias.finding import Decision, Finding, Report
-from robustjudge.bias.hypotheses import Hypotheses
+from robustjudge.bias.hypotheses import Hypotheses, constant
 from robustjudge.bias.policy import DEFAULT, BiasPolicy
 from robustjudge.bias.variants import MARK
 from robustjudge.measures.bias_effects import decide
@@ -32,18 +33,29 @@ def findings(
     (:func:`robustjudge.bias.design.facts_of`); ``families`` the model family of each judge."""
     out: list[Finding] = []
     by_judge = _by_judge(table)
-    for judge, rows in by_judge.items():
-        if MARK in judge:
-            continue
+    known = families or {}
+    plain = [j for j in by_judge if MARK not in j]
+    for judge in plain:
+        rows = by_judge[judge]
         mine: list[Finding] = []
         varied = {k.partition(MARK)[2]: v for k, v in by_judge.items() if k.startswith(judge + MARK)}
         for protocol in sorted({r["protocol"] for r in rows}):
-            cells = [r for r in rows if r["protocol"] == protocol]
-            mine += Hypotheses(judge, protocol, cells, facts, policy, (families or {}).get(judge, ""), population).all(
-                varied
-            )
+            cells = _under(rows, protocol)
+            one = Hypotheses(judge, protocol, cells, facts, policy, known.get(judge, ""), population)
+            mine += one.all(varied)
+            for other in plain:
+                theirs = _under(by_judge[other], protocol)
+                families_of = known.get(judge, ""), known.get(other, "")
+                found = None if one.degenerate or constant(theirs) else crossed(cells, theirs, facts, *families_of)
+                if found is not None:
+                    claim = f"an answer of the judge's own model family, beyond what {other} sees in it and in others"
+                    mine.append(one.finding(NAME, "self_preference", claim, found[0], {}, found[1]))
         out += _adjusted(mine, policy, population)
     return Report(tuple(out), policy, population, str(run))
+
+
+def _under(rows: Sequence[Row], protocol: str) -> list[Row]:
+    return [r for r in rows if r["protocol"] == protocol]
 
 
 def _by_judge(table: Any) -> dict[str, list[Row]]:

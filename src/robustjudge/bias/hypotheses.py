@@ -41,6 +41,7 @@ class Hypotheses:
     ) -> None:
         self.judge, self.protocol, self.policy, self.family = judge, protocol, policy, family
         self.facts, self.population = facts, population
+        self.degenerate = constant(rows)
         self.by: dict[str, dict[Any, Row]] = {}
         for r in rows:
             self.by.setdefault(r["attack"], {})[r["case_id"], r["seed"]] = r
@@ -72,7 +73,7 @@ class Hypotheses:
                 out.append(self.finding(p.name, p.group, f"{p.claim}, against {p.twin}", e, more))
         for name, changed in varied.items():
             out += self.variant(name, real, [r for r in changed if r["protocol"] == self.protocol])
-        if degenerate(self.by, self.protocol):
+        if self.degenerate:
             out = [replace(f, decision="degenerate", flags=(*f.flags, "constant_judge")) for f in out]
         return out
 
@@ -248,10 +249,11 @@ class Hypotheses:
         return [self.finding("length_net", "verbosity", claim, e, more)]
 
 
-def degenerate(by: Mapping[str, Mapping[Any, Row]], protocol: str) -> bool:
-    """The judge said one and the same thing about every text, right or wrong: nothing can be concluded from that."""
-    rows = [r for found in by.values() for r in found.values()]
-    if protocol == "pointwise":
+def constant(rows: Sequence[Row]) -> bool:
+    """The judge said one and the same thing about every text, right or wrong: nothing can be concluded from that.
+
+    ``rows`` of one protocol."""
+    if rows and rows[0]["protocol"] == "pointwise":
         scores = {v for r in rows for arm in ("clean", "attacked") if (v := worth(r, arm)) is not None}
         return len(scores) == 1
     letters = {x for r in rows if not r["case_id"].endswith(ITSELF) for x in r["clean_outcomes"] or ""}

@@ -15,6 +15,8 @@ from robustjudge.errors import DataError
 from robustjudge.nouns import Case, Label, Turn, Weak
 from robustjudge.spec import digest
 
+TOLD = ("generator", "reference_generator", "human_winner")
+"""Who wrote the answers and which people prefer: kept wherever a record has them, for the self-preference probe."""
 _OPTIONAL = ("reference", "id", "kind", "language", "cluster", "history", "expected", "distractors")
 
 
@@ -34,7 +36,8 @@ class Columns:
     ``task`` and ``response`` must be in every row.  The others are read where the file has them; one that was
     renamed here must exist.  ``reference`` is a text or a list of texts; ``history`` a list of objects with ``role``
     and ``text`` (or ``content``); ``distractors`` a list of texts or of objects with ``text`` and ``defect``.
-    Each column of ``labels`` is one rater; each column of ``meta`` is kept under its own name.
+    Each column of ``labels`` is one rater; each column of ``meta`` is kept under its own name, and those of :data:`TOLD`
+    wherever they stand.
     Without an id column the id is a hash of the row's texts, so re-ordering the file changes no id.
     """
 
@@ -119,7 +122,9 @@ class Columns:
             raise _Bad(self.kind, f"unknown kind {own_kind!r}{hint}", f"one of {', '.join((*KINDS, OPEN))}")
         id_ = read.name(self.id) or digest("row", task, answer, *references)[:16]
         labels = tuple(Label(rater, text) for rater in self.labels if (text := read.name(rater)))
-        meta = {name: read.name(name) for name in self.meta} | read.originals
+        told = tuple(name for name in TOLD if name in record and name not in self.meta)
+        meta = {name: value for name in told if (value := read.name(name))}
+        meta |= {name: read.name(name) for name in self.meta} | read.originals
         return Case(
             id=id_,
             task=task,
