@@ -475,6 +475,7 @@ def _write_manifest(
             "asked": tally.asked,
             "sent": tally.sent,
             "saved": tally.saved,
+            "again": tally.again,
             "prompt_tokens": tally.prompt_tokens,
             "completion_tokens": tally.completion_tokens,
             "cost_usd": round(tally.cost, 6) if not tally.unpriced else None,

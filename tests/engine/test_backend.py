@@ -82,7 +82,9 @@ def test_events_and_tally_count_calls_tokens_cost_and_faults(tmp_path: Path) -> 
     told: list[Event] = []
     tally = Tally(price=lambda done, model: 0.5 if model == "toy/a" else None)
     model = Talker(
-        lambda call: Completion(status="error", reason="http_500") if "bad" in call.replica else "VERDICT: 7"
+        lambda call: (
+            Completion(status="error", reason="http_500", attempts=3) if "bad" in call.replica else "VERDICT: 7"
+        )
     )
 
     async def main() -> None:
@@ -91,7 +93,7 @@ def test_events_and_tally_count_calls_tokens_cost_and_faults(tmp_path: Path) -> 
             await asked(backend, Complete((replace(CALL, replica=replica, role="judge"),)))
 
     asyncio.run(main())
-    assert (tally.asked, tally.sent, tally.saved) == (3, 2, 1)
+    assert (tally.asked, tally.sent, tally.saved, tally.again) == (3, 2, 1, 2)
     assert (tally.prompt_tokens, tally.completion_tokens, tally.cost) == (10, 2, 1.0)
     assert tally.faults == Counter({"http_500": 1}) and tally.sent_by_role == Counter(judge=2)
     assert [e.kind for e in told] == [

@@ -67,6 +67,8 @@ class Progress:
         """Calls, cost and faults in a few words."""
         t = self.tally
         words = f"{t.sent} calls sent, {t.saved} saved"
+        if t.again:
+            words = f"{t.sent} calls sent ({t.again} more requests after faults), {t.saved} saved"
         if t.cost:
             words += f", {t.cost:.4f} USD"
         if t.faults:

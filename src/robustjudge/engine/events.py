@@ -29,7 +29,8 @@ Listener = Callable[[Event], None]
 
 @dataclass
 class Tally:
-    """A listener that counts: rows, calls asked / sent / saved, tokens and cost by role, faults by kind."""
+    """A listener that counts: rows, calls asked / sent / saved, requests beyond the first of a call (``again``), tokens
+    and cost by role, faults by kind."""
 
     price: Callable[[Completion, str], float | None] | None = None
     planned: int = 0
@@ -37,6 +38,7 @@ class Tally:
     asked: int = 0
     sent: int = 0
     saved: int = 0
+    again: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float = 0.0
@@ -63,6 +65,7 @@ class Tally:
                 self.faults[event.detail] += 1
             case "answered" if event.completion is not None:
                 usage = event.completion.usage
+                self.again += max(event.completion.attempts - 1, 0)
                 self.prompt_tokens += usage.prompt
                 self.completion_tokens += usage.completion
                 self.tokens_by_role[event.role] += usage.prompt + usage.completion
