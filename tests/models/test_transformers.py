@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from robustjudge.asks import Gradient
 from robustjudge.models import pull
 from robustjudge.nouns import Call, LabelCall, Message, Readout, Text
 from robustjudge.objective import margin
@@ -30,6 +31,15 @@ def model() -> Iterator[Any]:
     asyncio.run(opened.close())
 
 
+def untouched(model: Any) -> Any:
+    """The same weights with the attention of transformers."""
+    from transformers import AutoModelForCausalLM
+
+    from robustjudge.models.whitebox.load import converted
+
+    return AutoModelForCausalLM.from_pretrained(converted(model.path)).eval()
+
+
 def asked(answer: str, suffix: tuple[int, ...] = ()) -> LabelCall:
     rule = "Rate the answer from 1 (wrong) to 10 (right). Close with VERDICT: <number>.\nQuestion: Capital of France?\n"
     parts = (Text(rule + "Answer: "), Text(answer, "candidate/0"), Text("\nDecide."))
@@ -45,12 +55,8 @@ def test_cached_losses_equal_naive_ones(model: Any) -> None:
 
     def naive(desk: Any) -> list[tuple[float, float]]:
         import torch
-        from transformers import AutoModelForCausalLM
 
-        from robustjudge.models.whitebox.load import converted
-
-        plain = AutoModelForCausalLM.from_pretrained(converted(model.path)).eval()
-        out = []
+        plain, out = untouched(model), []
         for call in calls[:3]:
             prompt = desk.tokens.prompt(call.call.messages) + call.lead
             ids = desk.tokens.ids(prompt + "10")
@@ -63,6 +69,80 @@ def test_cached_losses_equal_naive_ones(model: Any) -> None:
     for (seven, ten), weights in zip(model._owner.submit("", naive).result(), found, strict=False):
         assert weights.status == "ok"
         assert (weights.logprobs[6], weights.logprobs[9]) == pytest.approx((seven, ten), abs=1e-4)
+
+
+@pytest.mark.campaign
+def test_swaps_behind_a_gradient_pass_equal_naive_losses(model: Any) -> None:
+    """float32, 1e-4: swaps of one suffix at every position, and several at once, behind the incumbent's own keys and
+    values, against the plain model on whole sequences."""
+
+    def spelled(desk: Any) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+        here = desk.tokens.plain("a" + " x" * 20)[-20:]
+        other = [desk.tokens.plain(f"a {w}")[-1] for w in ("river", "the", "ten", "of", "stone")]
+        swaps = [(*here[:at], other[at % 5], *here[at + 1 :]) for at in range(20)]
+        return here, [*swaps, (*here[:7], *other, *here[12:])]
+
+    here, suffixes = model._owner.submit("", spelled).result()
+    texts = asyncio.run(model.spell((here, *suffixes)))
+    assert all(texts)
+    start = asked(f"It is Lyon. {texts[0]}", here)
+    calls = tuple(asked(f"It is Lyon. {text}", ids) for text, ids in zip(texts[1:], suffixes, strict=True))
+    asyncio.run(model.gradient(Gradient((start,), here, 4)))
+    found = asyncio.run(model.weigh(calls))
+
+    def naive(desk: Any) -> list[tuple[float, float]]:
+        import torch
+
+        plain, out = untouched(model), []
+        for call in calls:
+            prompt = desk.tokens.prompt(call.call.messages) + call.lead
+            ids = desk.tokens.ids(prompt + "10")
+            with torch.no_grad():
+                logs = plain(torch.tensor([ids])).logits[0].log_softmax(-1)
+            seven = desk.tokens.ids(prompt + "7")[-1]
+            out.append((float(logs[-3, seven]), float(logs[-3, ids[-2]] + logs[-2, ids[-1]])))
+        return out
+
+    wanted = model._owner.submit("", naive).result()
+    worst = max(
+        abs(a - b) for w, pair in zip(found, wanted, strict=True) for a, b in zip(w.logprobs[6::3], pair, strict=True)
+    )
+    print(f"largest difference of cached and naive label log-probabilities: {worst:.2g}")
+    assert worst <= 1e-4
+
+
+@pytest.mark.campaign
+def test_gradient_agrees_with_finite_differences(model: Any) -> None:
+    """Central differences of the margin along the gradient and along random directions, within 2 % of its length."""
+
+    def work(desk: Any) -> tuple[float, list[float], list[float]]:
+        import torch
+
+        from robustjudge.models.whitebox.margins import margin_at, slope
+
+        suffix = desk.tokens.plain("a river stone quiet morning")[1:]
+        call = asked("It is Lyon. river stone quiet morning", suffix)
+        ((question, span),) = desk.questions([call])
+        grad = slope(desk.engine, [(call, question, span)], "win", range, 4)
+        base = desk.engine.embeddings[torch.tensor(question.base[span[0] : span[1]])]
+        generator = torch.Generator().manual_seed(3)
+        ways = [grad, *(torch.randn(grad.shape, generator=generator) for _ in range(4))]
+        told, seen = [], []
+        for way in (w / w.norm() for w in ways):
+            step = 0.02
+            with torch.no_grad():
+                up, down = (
+                    float(margin_at(desk.engine, call, question, span, base + s * step * way, "win")) for s in (1, -1)
+                )
+            told.append(float((grad * way).sum()))
+            seen.append((up - down) / (2 * step))
+        return float(grad.norm()), told, seen
+
+    length, told, seen = model._owner.submit("", work).result()
+    worst = max(abs(a - b) for a, b in zip(told, seen, strict=True)) / length
+    print(f"gradient of length {length:.3f}: finite differences within {worst:.2%} of it")
+    assert length > 1e-2
+    assert worst <= 0.02
 
 
 def test_a_suffix_of_real_tokens_survives_its_context_or_is_illegal(model: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, settings, strategies as st
 
-from robustjudge.models.whitebox.bundles import Bundle, Row, bundles, chunks, common
+from robustjudge.models.whitebox.bundles import Row, bundles, chunks, common, covered, homes, packs
 from robustjudge.models.whitebox.prefix import MOST, Store, Stretch
 
 ids = st.lists(st.integers(0, 2), min_size=1, max_size=9).map(tuple)
@@ -29,8 +29,32 @@ def test_every_row_is_in_one_bundle_that_shares_its_prefix(
     for b in found:
         assert len({rows[i].ids[: b.shared] for i in b.rows}) == 1
         assert all(b.shared <= rows[i].reads[0] for i in b.rows)
-    new = [i for b in found for c in chunks(rows, b, 8, 4) for i in c]
-    assert sorted(new) == list(range(len(rows)))
+    assert sorted(i for c in chunks(rows, range(len(rows)), 8, 4) for i in c) == list(range(len(rows)))
+
+
+@given(st.lists(ids, min_size=1, max_size=12), st.lists(ids, max_size=4), st.integers(1, 9), st.data())
+@settings(max_examples=200, deadline=None)
+def test_every_row_has_one_home_and_no_known_sequence_saves_much_more(
+    sequences: list[tuple[int, ...]], known: list[tuple[int, ...]], worth: int, data: st.DataObject
+) -> None:
+    rows = [Row(s, (data.draw(st.integers(0, len(s) - 1)),)) for s in sequences]
+    found = homes(rows, known, worth)
+    assert sorted(i for members in found.values() for i in members) == list(range(len(rows)))
+    depth = {i: covered(known[at], rows[i]) if at >= 0 else 0 for at, members in found.items() for i in members}
+    for other in known:
+        more = sum(max(0, covered(other, row) - depth[i]) for i, row in enumerate(rows))
+        assert more < (worth if any(depth.values()) else 1)
+
+
+@given(st.lists(st.tuples(st.integers(1, 30), st.integers(0, 29)), min_size=1, max_size=30), st.integers(20, 90))
+@settings(max_examples=200, deadline=None)
+def test_packs_hold_every_row_once_within_the_limit(sizes: list[tuple[int, int]], tokens: int) -> None:
+    rows = [Row((1,) * n, (n - 1,)) for n, _ in sizes]
+    starts = {i: start % len(rows[i].ids) for i, (_, start) in enumerate(sizes)}
+    found = packs(rows, starts, tokens, 5)
+    assert sorted(i for pack in found for i in pack) == list(range(len(rows)))
+    new = [[len(rows[i].ids) - starts[i] for i in pack] for pack in found]
+    assert all(len(pack) <= 5 and (sum(pack) <= tokens or len(pack) == 1) for pack in new)
 
 
 def test_swaps_of_one_suffix_fall_into_bins() -> None:
@@ -50,6 +74,18 @@ def test_swaps_of_one_suffix_fall_into_bins() -> None:
     assert computed < 0.75 * sum(len(r.ids) - 100 for r in rows)
 
 
+def test_swaps_of_a_known_suffix_need_no_bins() -> None:
+    """Each row is run from its swap on, in one call, when the incumbent is known."""
+    here = tuple(range(140))
+    rows = [Row((*here[:at], 1000 + token, *here[at + 1 :]), (139,)) for at in range(100, 120) for token in range(5)]
+    assert list(homes(rows, [here[:90], here], 64)) == [1]
+    assert [b.shared for b in bundles(rows, 64, here)] == [100]
+    starts = {i: covered(here, row) for i, row in enumerate(rows)}
+    assert sorted(starts.values()) == [at for at in range(100, 120) for _ in range(5)]
+    sizes = [sum(140 - starts[i] for i in pack) for pack in packs(rows, starts, 1024, 999)]
+    assert sum(sizes) == 5 * sum(range(21, 41)) and max(sizes) <= 1.1 * min(sizes)
+
+
 def test_two_orders_are_two_bundles() -> None:
     first = [Row((*range(50), 900 + i, *range(60, 100)), (90,)) for i in range(30)]
     second = [Row((*range(500, 590), 900 + i, 1, 2), (92,)) for i in range(30)]
@@ -59,8 +95,8 @@ def test_two_orders_are_two_bundles() -> None:
 
 def test_chunks_hold_rows_of_equal_length() -> None:
     rows = [Row((1,) * n, (n - 1,)) for n in (4, 5, 4, 5, 4)]
-    assert chunks(rows, Bundle(2, (0, 1, 2, 3, 4)), 4, 100) == [(0, 2), (4,), (1,), (3,)]
-    assert chunks(rows, Bundle(2, (0, 2, 4)), 1000, 2) == [(0, 2), (4,)]
+    assert chunks(rows, range(5), 8, 100) == [(0, 2), (4,), (1,), (3,)]
+    assert chunks(rows, (0, 2, 4), 1000, 2) == [(0, 2), (4,)]
 
 
 def test_the_store_finds_the_longest_prefix_and_forgets_the_oldest() -> None:

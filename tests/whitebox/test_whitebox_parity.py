@@ -100,6 +100,30 @@ def test_cached_losses_equal_naive_ones(raw_folder: Path, plain: tuple[Any, Any]
         assert again.logprobs == pytest.approx(wanted, abs=1e-5)
 
 
+def test_swaps_behind_a_gradient_pass_equal_naive_losses(model: Transformers, plain: tuple[Any, Any]) -> None:
+    """float64, 1e-5: single swaps at every position, swaps made at once, other lengths and another order, each run only
+    from its first changed token on: the keys and values before it are those of the gradient pass."""
+    words = ["rain", "wind", "hill", "good", "rust", "sand", "snow", "coal"]
+    rng = Random(5)
+    texts = [[*words[:at], rng.choice(WORDS), *words[at + 1 :]] for at in range(8) for _ in range(5)]
+    texts += [[*words[:3], *(rng.choice(WORDS) for _ in range(5))], words[:5], [*words, "red", "tan"], words]
+    calls = [asked("red tan blue gold " + " ".join(t)) for t in texts]
+    here = asked("red tan blue gold " + " ".join(words))
+    asyncio.run(model.gradient(Gradient((here,), tuple(ID[w] for w in words), 3)))
+    before = model._owner.submit("", lambda desk: desk.engine.forwarded).result()
+    found = asyncio.run(model.weigh(tuple(calls)))
+    run = model._owner.submit("", lambda desk: desk.engine.forwarded).result() - before
+    ids = logprobs(plain, prompt(plain, here) + "VERDICT:")[1]
+    tail = len(ids) - (ids.index(ID["rain"]) + 8)
+    kept = {
+        tuple(t): next((i for i, (a, b) in enumerate(zip(t, words, strict=False)) if a != b), len(t)) for t in texts
+    }
+    assert run <= sum(len(t) - n + tail for t, n in kept.items())  # equal texts are run once
+    for call, weights in zip(calls, found, strict=True):
+        logs, _ = logprobs(plain, prompt(plain, call) + "VERDICT:")
+        assert weights.logprobs == pytest.approx([float(logs[-1, ID[x]]) for x in LABELS], abs=1e-5)
+
+
 def test_labels_of_several_tokens_follow_the_trie(model: Transformers, plain: tuple[Any, Any]) -> None:
     """``good best`` is P(good) P(best | good); ``good`` alone is P(good) P(not on towards a longer label)."""
     call = asked("red tan", ("good best", "good", "fine"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -41,14 +41,42 @@ def common(a: Ids, b: Ids) -> int:
     return low
 
 
-def bundles(rows: Sequence[Row], worth: int = WORTH) -> list[Bundle]:
+def homes(rows: Sequence[Row], known: Sequence[Ids], worth: int = WORTH) -> dict[int, list[int]]:
+    """Which rows (by number) run behind which known sequence; -1 stands for none.
+
+    The sequence that saves most is taken first, another one where it saves ``worth`` tokens more.
+    """
+    depth = [0] * len(rows)
+    home = [-1] * len(rows)
+    reach = [[covered(ids, row) for row in rows] for ids in known]
+    while reach:
+        gains = [sum(max(0, n - d) for n, d in zip(line, depth, strict=True)) for line in reach]
+        best = max(range(len(reach)), key=gains.__getitem__)
+        if gains[best] < (worth if any(depth) else 1):
+            break
+        for i, n in enumerate(reach[best]):
+            if n > depth[i]:
+                depth[i], home[i] = n, best
+    out: dict[int, list[int]] = {}
+    for i, at in enumerate(home):
+        out.setdefault(at, []).append(i)
+    return out
+
+
+def covered(known: Ids, row: Row) -> int:
+    """How many tokens of a row need not be run behind a known sequence: what is read must be run."""
+    return min(common(known, row.ids), row.reads[0])
+
+
+def bundles(rows: Sequence[Row], worth: int = WORTH, known: Ids = ()) -> list[Bundle]:
     """Split rows wherever a part of them shares so much more than the whole that ``worth`` tokens are saved.
 
-    For single swaps of one suffix this finds the bins of positions whose rows share the suffix up to the swap; for
-    two orders of candidates it separates the orders.
+    For two orders of candidates this separates the orders; for swaps of one suffix it finds the bins of positions
+    whose rows share the suffix up to the swap.  What rows share with a ``known`` sequence is saved without a split.
     """
     order = sorted(range(len(rows)), key=lambda i: rows[i].ids)
     links = [common(rows[a].ids, rows[b].ids) for a, b in pairwise(order)]
+    free = [covered(known, row) for row in rows]
     out: list[Bundle] = []
     stack = [(order, links)] if order else []
     while stack:
@@ -58,7 +86,7 @@ def bundles(rows: Sequence[Row], worth: int = WORTH) -> list[Bundle]:
         start, end = 0, len(members)
         while end - start > 1:
             start, end, depth = _largest(gaps, start, end)
-            saved = (end - start - 1) * (depth - here)
+            saved = sum(max(0, depth - max(here, free[i])) for i in members[start + 1 : end])
             if depth > here and (best is None or saved > best[0]):
                 best = (saved, start, end)
         if best is None or best[0] < worth:
@@ -82,14 +110,32 @@ def _largest(gaps: Sequence[int], start: int, end: int) -> tuple[int, int, int]:
     return a, b, min(gaps[a : b - 1], default=least)
 
 
-def chunks(rows: Sequence[Row], bundle: Bundle, tokens: int, wide: int) -> list[tuple[int, ...]]:
-    """The rows of a bundle in calls of equal length (so that nothing is padded) of at most ``tokens`` new tokens and
-    ``wide`` positions read."""
+def chunks(rows: Sequence[Row], members: Sequence[int], tokens: int, wide: int) -> list[tuple[int, ...]]:
+    """Rows in calls of equal length and reads (so that nothing is padded) of at most ``tokens`` tokens and ``wide``
+    positions read."""
     groups: dict[tuple[int, tuple[int, ...]], list[int]] = {}
-    for i in bundle.rows:
+    for i in members:
         groups.setdefault((len(rows[i].ids), rows[i].reads), []).append(i)
     out = []
-    for (length, reads), members in sorted(groups.items()):
-        size = max(1, min(tokens // max(1, length - bundle.shared), wide // max(1, len(reads))))
-        out += [tuple(members[i : i + size]) for i in range(0, len(members), size)]
+    for (length, reads), alike in sorted(groups.items()):
+        size = max(1, min(tokens // length, wide // max(1, len(reads))))
+        out += [tuple(alike[i : i + size]) for i in range(0, len(alike), size)]
     return out
+
+
+def packs(rows: Sequence[Row], starts: Mapping[int, int], tokens: int, wide: int) -> list[tuple[int, ...]]:
+    """Rows, each run from its start, in calls of about equally many tokens, at most ``tokens`` and ``wide`` positions
+    read where a single row does not exceed them; rows of similar length together."""
+    order = sorted(starts, key=lambda i: len(rows[i].ids) - starts[i])
+    total = sum(len(rows[i].ids) - starts[i] for i in order)
+    fair = total / max(1, -(-total // tokens))
+    out: list[list[int]] = []
+    new = read = 0
+    for i in order:
+        size, reads = len(rows[i].ids) - starts[i], len(rows[i].reads)
+        if not out or new + size / 2 > fair or new + size > tokens or read + reads > wide:
+            out.append([])
+            new = read = 0
+        out[-1].append(i)
+        new, read = new + size, read + reads
+    return [tuple(pack) for pack in out]

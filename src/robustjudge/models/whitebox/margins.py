@@ -75,9 +75,18 @@ def margin(asked: LabelCall, logs: Any, target: str) -> Any:
 
 
 def margin_at(
-    engine: Engine, asked: LabelCall, question: Question, span: tuple[int, int], embedded: Any, target: str
+    engine: Engine,
+    asked: LabelCall,
+    question: Question,
+    span: tuple[int, int],
+    embedded: Any,
+    target: str,
+    keep: bool = False,
 ) -> Any:
-    """The margin when the tokens of ``span`` have the embeddings ``embedded`` (n, width)."""
+    """The margin when the tokens of ``span`` have the embeddings ``embedded`` (n, width).
+
+    With ``keep`` (they are the tokens' own) the keys and values stay at hand for the swaps that follow.
+    """
     start, end = span
     prefix = engine.prefix(question.base[:start])
     known = len(prefix)
@@ -89,8 +98,11 @@ def margin_at(
         if before is not None:
             parts.insert(0, before)
         reads = [r - known for r in row.reads]
-        logits = engine.forward(torch.cat(parts)[None], prefix, reads)[0].log_softmax(-1)
-        found.update(zip(nodes, logits, strict=True))
+        logits, layers = engine.forward(torch.cat(parts)[None], prefix, reads, keep=True)
+        found.update(zip(nodes, logits[0].log_softmax(-1), strict=True))
+        if keep and engine.share:
+            layers = tuple((k.detach(), v.detach()) for k, v in layers)
+            engine.store.keep(prefix.joined(row.ids[known:], layers))
     return margin(asked, labels(question, found), target)
 
 
@@ -110,7 +122,7 @@ def slope(
     for asked, question, (start, end) in items:
         with torch.enable_grad():
             embedded = engine.embeddings[tensor(question.base[start:end])].clone().requires_grad_(True)
-            value = margin_at(engine, asked, question, (start, end), embedded, target)
+            value = margin_at(engine, asked, question, (start, end), embedded, target, keep=True)
             (found,) = torch.autograd.grad(value, embedded)
         total += found[list(spread(end - start))]
     return total

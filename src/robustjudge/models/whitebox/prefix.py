@@ -61,6 +61,11 @@ class Store:
         self._limit = limit
         self._kept: list[tuple[Stretch, int]] = []
 
+    @property
+    def known(self) -> list[Stretch]:
+        """All of them, the one used last first."""
+        return [stretch for stretch, _ in reversed(self._kept)]
+
     def longest(self, ids: Ids) -> Stretch:
         """The longest known prefix of ``ids``."""
         best, at = 0, -1
@@ -84,12 +89,32 @@ class Store:
             total -= self._kept.pop(0)[1]
 
 
+class Pack:
+    """Rows of different lengths laid end to end in one sequence, row i behind the first ``starts[i]`` tokens of one
+    prefix: products by weights see no padding, attention pads the rows for itself."""
+
+    def __init__(self, lengths: Sequence[int], starts: Sequence[int], prefix: int) -> None:
+        size, begin = torch.tensor(lengths)[:, None], torch.tensor(starts)[:, None]
+        column = torch.arange(max(lengths))[None]
+        first = size.cumsum(0) - size
+        real = column < size
+        self.padded = (first + column).where(real, first)
+        """(rows, longest): where each padded place is found in the sequence."""
+        self.back = real.flatten().nonzero()[:, 0]
+        """(tokens,): the padded place of each token."""
+        self.unseen = torch.arange(prefix)[None] >= begin
+        """(rows, prefix): what of the prefix a row does not stand behind."""
+        self.positions = (begin + column)[real][None]
+
+
 @dataclass
 class Pass:
-    """One forward pass on this thread: the prefix behind which it runs and, if asked for, the new keys and values."""
+    """One forward pass on this thread: the prefix behind which it runs, how its rows are packed and, if asked for, the
+    new keys and values."""
 
     prefix: Stretch
     keep: bool = False
+    pack: Pack | None = None
     kept: dict[int, tuple[Any, Any]] = field(default_factory=dict)
 
     def __enter__(self) -> Pass:
@@ -116,14 +141,18 @@ def attention(
     scale = scaling if scaling is not None else query.shape[-1] ** -0.5
     if run is not None and run.keep:
         run.kept[module.layer_idx] = (key, value)
+    pack = run.pack if run is not None else None
+    if pack is not None:
+        query, key, value = (x[0][:, pack.padded].transpose(0, 1) for x in (query, key, value))
     if run is None or not len(run.prefix):
         out = scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale, enable_gqa=True)
     else:
-        out = _behind(query, key, value, run.prefix.layers[module.layer_idx], scale)
-    return out.transpose(1, 2).contiguous(), None
+        out = _behind(query, key, value, run.prefix.layers[module.layer_idx], scale, pack and pack.unseen)
+    out = out.transpose(1, 2)
+    return (out.flatten(0, 1)[pack.back][None] if pack is not None else out.contiguous()), None
 
 
-def _behind(query: Any, key: Any, value: Any, before: tuple[Any, Any], scale: float) -> Any:
+def _behind(query: Any, key: Any, value: Any, before: tuple[Any, Any], scale: float, unseen: Any = None) -> Any:
     before_k, before_v = before
     batch, heads, n, width = query.shape
     shared = key.shape[1]
@@ -131,6 +160,8 @@ def _behind(query: Any, key: Any, value: Any, before: tuple[Any, Any], scale: fl
     # (key-value heads, batch, group * n, width): all rows meet the one prefix in a single matrix product
     q = (query * scale).view(batch, shared, group, n, width).permute(1, 0, 2, 3, 4).reshape(shared, -1, width)
     past = torch.bmm(q, before_k[0].transpose(1, 2)).view(shared, batch, group * n, -1)
+    if unseen is not None:
+        past = past.masked_fill_(unseen[:, None], float("-inf"))
     now = torch.matmul(q.view(shared, batch, group * n, width), key.permute(1, 0, 3, 2))
     hidden = torch.ones(n, n, dtype=torch.bool, device=query.device).triu(1).repeat(group, 1)
     weights = torch.cat((past, now.masked_fill(hidden, float("-inf"))), -1).softmax(-1)
