@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from re import fullmatch, sub
 
 from robustjudge.attacks.base import Attack, Target
@@ -14,7 +15,7 @@ from robustjudge.nouns import Access, Budget, Case
 from robustjudge.prompts.criteria import criteria
 from robustjudge.protocols import Appeal, BestOf, Protocol
 from robustjudge.spec import digest
-from robustjudge.threat import ThreatModel
+from robustjudge.threat import ThreatModel, slug
 from robustjudge.trial import Cell
 
 Source = Callable[[], Iterable[Case]]
@@ -85,15 +86,17 @@ class Plan:
             applies = getattr(attack, "applies", None)
             if applies is not None and not applies(case):
                 continue
-            if getattr(attack, "universal", False):
-                if (case.cluster or case.id) in self.train:
-                    continue
-                attack = fitted.get(fit_key(name, shield, protocol, attack), attack)
+            universal = bool(getattr(attack, "universal", False))
+            if universal and (case.cluster or case.id) in self.train:
+                continue
             narrowed = getattr(attack, "narrowed", None)
             if narrowed is not None:
                 attack = narrowed(case)
-            threats = self.threats if attack.access > Access.NONE else self.threats[:1]
+            plain = attack
+            threats = self.threats if universal or attack.access > Access.NONE else self.threats[:1]
             for threat in threats:
+                if universal:
+                    attack = fitted.get(fit_key(name, shield, protocol, plain, self._told(threat)), plain)
                 for seed in self.seeds:
                     drawn = attack if seed == 0 else reseeded(attack, seed)
                     if seed != self.seeds[0] and drawn is attack and not _random(attack, judge, protocol):
@@ -115,8 +118,13 @@ class Plan:
                     if self.keep is None or self.keep(cell):
                         yield cell
 
+    def _told(self, threat: ThreatModel) -> str:
+        """What a fitted attack is told apart by where there are several threat models."""
+        return threat.label if len(self.threats) > 1 else ""
+
     def fits(self) -> Iterator[tuple[str, Cell]]:
-        """For each universal attack not yet fitted: its key, and a cell whose case is the first training case."""
+        """For each universal attack not yet fitted, under each threat model: its key, and a cell whose case is the first
+        training case."""
         universal = [a for a in self.attacks if getattr(a, "universal", False)]
         if not universal:
             return
@@ -131,11 +139,13 @@ class Plan:
             for shield, defense in self.defenses:
                 guarded = judge if defense is None else Guarded(judge, defense)
                 for protocol in self.protocols:
-                    for attack in universal:
+                    if isinstance(protocol, Appeal):
+                        continue  # which is made of pleas
+                    for attack, threat in product(universal, self.threats):
                         (bound,) = bind((attack,), target_of(judge, protocol, first.kind))
-                        key = fit_key(name, shield, protocol, bound)
+                        key = fit_key(name, shield, protocol, bound, self._told(threat))
                         if key not in done:
-                            yield key, Cell(first, bound, guarded, protocol, 0, self.threats[0])
+                            yield key, Cell(first, bound, guarded, protocol, 0, threat)
 
     def check(self, access: Callable[[str], Access]) -> None:
         """Refuse what cannot be done, before any call; ``access`` tells the most that a model gives."""
@@ -152,6 +162,11 @@ class Plan:
                     f"{what} {', '.join(twice)} stands twice in the plan, so its rows could not be told apart"
                 )
         for name, judge in self.judges:
+            for shield, defense in self.defenses:
+                refuses = getattr(defense, "refuses", None)
+                why = refuses(judge) if refuses is not None else ""
+                if why:
+                    raise PlanError(f"defense {shield} cannot guard judge {name}: {why}; give this judge a file of its own")
             models = models_of(judge)
             for p in prompted(judge):
                 if p.expect and access(p.model) < Access.ODDS:
@@ -202,9 +217,9 @@ def artefact_name(key: str) -> str:
     return f"{sub(r'[^A-Za-z0-9]+', '-', flat)[:40].strip('-')}-{digest(key)[:16]}.json"
 
 
-def fit_key(judge: str, defense: str, protocol: Protocol, attack: Attack) -> str:
-    """The name under which a fitted universal attack is kept."""
-    return f"{judge}/{defense}/{protocol.kind}/{attack.name}"
+def fit_key(judge: str, defense: str, protocol: Protocol, attack: Attack, threat: str = "") -> str:
+    """The name under which a fitted universal attack is kept; ``threat`` where a plan has several threat models."""
+    return "/".join([judge, defense, protocol.kind, attack.name, *([slug(threat)] if threat else [])])
 
 
 def reseeded(attack: Attack, seed: int) -> Attack:

@@ -14,6 +14,7 @@ from robustjudge.nouns import Access
 from robustjudge.plan import Plan, artefact_name
 from robustjudge.spec import dump
 from robustjudge.table import content, open_run
+from robustjudge.threat import slug
 from robustjudge.trial import Cell, surrogate
 
 SPENT = ("queries", "writes", "losses", "gradients")
@@ -84,7 +85,7 @@ def _searches(plan: Plan) -> Iterator[tuple[str, Cell]]:
                     for threat in plan.threats:
                         for seed in plan.seeds:
                             parts = [name, shield, protocol.kind, attack.name.replace("/", "-")]
-                            parts += [threat.label.replace(",", "").replace(" ", "-")] if len(plan.threats) > 1 else []
+                            parts += [slug(threat.label)] if len(plan.threats) > 1 else []
                             parts += [str(seed)] if len(plan.seeds) > 1 else []
                             cell = Cell(
                                 first, attack, guarded, protocol, seed, threat, judge_name=name, defense_name=shield

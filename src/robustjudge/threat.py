@@ -12,6 +12,11 @@ from robustjudge.spec import register
 register("budget")(Budget)
 
 
+def slug(label: str) -> str:
+    """A threat model's label as a part of a file name."""
+    return label.replace(",", "").replace(" ", "-")
+
+
 @register("threat")
 @dataclass(frozen=True)
 class ThreatModel:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from robustjudge.execution import Options, Run, execute
 from robustjudge.judges import Prompted
 from robustjudge.models.scripted.fooled import Obedient
 from robustjudge.models.scripted.plain import LengthBiased
+from robustjudge.models.scripted.whitebox import Additive
 from robustjudge.nouns import Case
 from robustjudge.plan import Plan
 from robustjudge.prompts.library import template
@@ -103,3 +105,39 @@ def test_an_appeal_is_told_turn_by_turn_beside_repeating_and_resubmitting(tmp_pa
     assert told.endswith("the same plea repeated does in 0 %.")
     page = reports.write(run.path)["html"].read_text("utf-8")
     assert "success turn by turn" in page and "plea on toy, appeal: score 3 → 10" in page
+
+
+def test_a_universal_attack_is_fitted_on_every_surrogate_and_tried_on_every_victim(tmp_path: Path) -> None:
+    """The transfer matrix: a phrase found on the one judge, deployed on both; what fitting cost is told per trial."""
+    models = {w: Additive(weights=((w, 0.4),)) for w in ("excellent", "thorough")}
+    for word, model in models.items():
+        object.__setattr__(model, "name", f"toy/{word}")
+    judges = tuple((w, Prompted(m.name, template("robustjudge"))) for w, m in models.items())
+    plan = Plan(
+        lambda: iter(CASES),
+        judges,
+        (Pointwise(), Appeal(turns=1)),  # an appeal has no universal attack to fit
+        (attack("identity"), replace(attack("O7", quick=True), positions=1)),
+        threats=tuple(ThreatModel("surrogate", j, name=w) for w, j in judges),
+        train=frozenset({"c0"}),
+        cleans=1,
+    )
+    options = Options(root=tmp_path / "runs", ledger=tmp_path / "l.sqlite", models={m.name: m for m in models.values()})
+    run = execute(plan, options)
+    report = build(run.path)
+    found = {(t["judge"], w): cells(t, "O7")[i] for t in report["side_by_side"] for i, w in enumerate(models)}
+    assert [t["columns"] for t in report["side_by_side"]] == [[f"tuned on the surrogate judge {w}" for w in models]] * 2
+    assert found == {(a, b): float(a == b) for a in models for b in models}
+    for p in report["panels"]:
+        assert p["fitted"]["O7"] == {
+            "access": "ODDS",
+            "cases": 1,
+            "queries": 64,
+            "each": 32.0,
+            "losses": 0,
+            "gradients": 0,
+            "writes": 0,
+        }
+    assert (
+        reports.write(run.path)["md"].read_text("utf-8").count("fitted once on 1 cases, 32.0 evaluations a trial") == 4
+    )

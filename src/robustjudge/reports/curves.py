@@ -15,6 +15,7 @@ from robustjudge.measures.grid import Panel
 from robustjudge.measures.views import SCORED, Settings
 from robustjudge.plan import artefact_name
 from robustjudge.table import Table
+from robustjudge.threat import slug
 
 Key = tuple[str, str, str, int, str]
 
@@ -51,12 +52,16 @@ def curves(table: Table, db: sqlite3.Connection, settings: Settings) -> dict[Key
 
 
 def fitted(run: Path, panel: Panel) -> dict[str, dict[str, Any]]:
-    """What fitting each universal attack of a panel used, once for all cases, by the artefacts of the run."""
+    """What fitting each universal attack of a panel used, once for all cases, by the artefacts of the run; ``each`` is
+    its queries and losses per trial that it was deployed in."""
     out = {}
     for line in panel.lines:
-        file = run / "artefacts" / artefact_name(f"{panel.judge}/{panel.defense}/{panel.protocol}/{line.attack}")
-        kept = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+        key = f"{panel.judge}/{panel.defense}/{panel.protocol}/{line.attack}"
+        files = [run / "artefacts" / artefact_name(k) for k in (f"{key}/{slug(panel.threat)}", key)]
+        file = next((f for f in files if f.is_file()), None)
+        kept = json.loads(file.read_text("utf-8")) if file else {}
         if "train" in kept:
             spent = {k: int(n) for k, n in kept["spent"].items()}
-            out[line.attack] = {"access": "ODDS", "cases": len(kept["train"]), **spent}
+            each = (spent["queries"] + spent["losses"]) / max(line.planned, 1)
+            out[line.attack] = {"access": "ODDS", "cases": len(kept["train"]), "each": each, **spent}
     return out

@@ -35,6 +35,7 @@ def _environment() -> Environment:
         full=words.full,
         title=words.title,
         who=words.who,
+        fit_words=words.fitted,
         no_worst=words.no_worst,
         percent=words.percent,
         protocol_words=words.protocol_words,

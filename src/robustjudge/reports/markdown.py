@@ -192,14 +192,19 @@ def _panel(p: dict[str, Any]) -> list[str]:
         ["attack", *(c.replace("_", " ") for c in (*counts, *more)), "distinct seeds"],
         [[code(x["attack"], 60), *(str(x["counts"][c]) for c in (*counts, *more)), _seeds(x)] for x in p["lines"]],
     )
-    if any(x["access"] != "NONE" for x in p["lines"]):
+    if p["fitted"] or any(x["access"] != "NONE" for x in p["lines"]):
         out += ["Access and budget used, all trials together (fitted attacks: what fitting cost once):", ""]
         spent = ("queries", "losses", "gradients", "writes", "judge_calls")
         out += table(
             ["attack", "access", *(c.replace("_", " ") for c in spent)],
             [[code(x["attack"], 60), x["access"], *(f"{x['spent'].get(c, 0):.0f}" for c in spent)] for x in p["lines"]]
             + [
-                [f"{code(name, 60)}, fitted", used["access"], *(f"{used.get(c, 0):.0f}" for c in spent[:-1]), "–"]
+                [
+                    f"{code(name, 60)}, {words.fitted(used)}",
+                    used["access"],
+                    *(f"{used.get(c, 0):.0f}" for c in spent[:-1]),
+                    "–",
+                ]
                 for name, used in p["fitted"].items()
             ],
         )

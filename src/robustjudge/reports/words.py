@@ -299,6 +299,11 @@ def no_worst(ok: int) -> str:
     return "No attack moved any verdict towards its author." if ok else "No verdict could be compared with another."
 
 
+def fitted(used: Fact) -> str:
+    """What a universal attack was fitted on, and what that costs each of its trials."""
+    return f"fitted once on {used['cases']} cases, {used['each']:.1f} evaluations a trial"
+
+
 def sentence(panel: Fact, tau: float) -> str:
     """One sentence per judge and protocol: the figure, its interval, its n, and what noise alone gives."""
     stop = next((f for f in panel["flags"] if f["level"] == "stop"), None)
