@@ -14,9 +14,11 @@ from robustjudge.defenses.delimiters import Delimiters
 from robustjudge.defenses.ensembles import OrderEnsemble
 from robustjudge.defenses.library import defense_of, stacks
 from robustjudge.defenses.retokenize import Retokenize
-from robustjudge.judges import Guarded
+from robustjudge.errors import PlanError
+from robustjudge.judges import Guarded, Panel, Service
 from robustjudge.measures.tradeoff import Tradeoff, tradeoff, tradeoffs
 from robustjudge.models.scripted.named import open_scripted
+from robustjudge.nouns import Access
 from robustjudge.plan import Plan, shielded_at_random
 from robustjudge.protocols import Pairwise, Pointwise
 from robustjudge.table import Table
@@ -101,3 +103,34 @@ def test_a_new_seed_draws_a_random_defense_anew() -> None:
         seeds=(0, 1),
     )
     assert [(c.defense_name, c.seed) for c in plan.cells()] == [("none", 0), ("bpe", 0), ("bpe", 1)]
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "why"),
+    [
+        ("sandwich", {}, "a service owns its prompt"),
+        ("struq_adapted", {}, "a service owns its prompt"),
+        ("datamark", {}, "a service owns its prompt"),
+        ("retokenize", {"variant": "ids"}, "cuts the tokens of a prompt"),
+        ("prompt_ensemble", {"templates": ["vanilla"]}, "prompt of its own"),
+        ("stack", ["classifier", "sandwich"], "a service owns its prompt"),
+        ("classifier", {}, ""),
+        ("retokenize", {}, ""),
+        ("order_ensemble", {}, ""),
+    ],
+)
+def test_what_cannot_guard_a_service_is_refused_before_any_call(name: str, given: Any, why: str) -> None:
+    """Not found out in the rows, cell by cell; and ids that nobody cuts would have been measured as a defense."""
+    shield = defense_of("mine", {"stack": given}) if name == "stack" else defense_of(name, given)
+    for judge in (
+        Service("house"),
+        Panel((JUDGE, Service("house"))),
+        Guarded(Service("house"), defense_of("classifier", {})),
+    ):
+        plan = planned(cases(2), judges=(("house", judge),), defenses=(("none", None), ("mine", shield)))
+        if not why:
+            plan.check(lambda model: Access.SCORE)
+            continue
+        with pytest.raises(PlanError, match=f"defense mine cannot guard judge house: .*{why}"):
+            plan.check(lambda model: Access.SCORE)
+    planned(cases(2), judges=(("own", JUDGE),), defenses=(("mine", shield),)).check(lambda model: Access.SCORE)

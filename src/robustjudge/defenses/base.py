@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from robustjudge import spec
 from robustjudge.errors import ConfigError
+from robustjudge.judges import Service
 from robustjudge.nouns import Frame, Slate, Turn, Verdict
 from robustjudge.steps import together
 
@@ -55,6 +56,8 @@ class Shield:
     """What every defense has: its name, the models it calls, whether it blocks, and what it costs."""
 
     screens: ClassVar[bool] = False
+    frames: ClassVar[bool] = False
+    """Whether it adds trusted text to the judge's prompt."""
 
     @property
     def name(self) -> str:
@@ -70,8 +73,21 @@ class Shield:
         """The most that one slate may cost besides the judge's own call."""
         return Extra()
 
+    def refuses(self, judge: Judge) -> str:
+        """Why it cannot guard ``judge``, told before any call; the empty string where it can."""
+        return f"it adds to the prompt, and {OWNED}" if self.frames and owned(judge) else ""
+
     async def __call__(self, slate: Slate, judge: Judge) -> Verdict:
         return await judge(slate)
+
+
+OWNED = "a service owns its prompt: a detector or a transform can guard it"
+
+
+def owned(judge: Any) -> bool:
+    """Whether a service, whose prompt is not ours, stands somewhere in ``judge``."""
+    inner = (*getattr(judge, "members", ()), *([judge.judge] if hasattr(judge, "judge") else []))
+    return isinstance(judge, Service) or any(map(owned, inner))
 
 
 @spec.register("none")
@@ -85,6 +101,8 @@ class NoDefense(Shield):
 
 class Prompting(Shield):
     """Adds trusted text to the judge prompt and touches no untrusted text."""
+
+    frames = True
 
     def frame(self, slate: Slate) -> Frame:
         """The additions for one slate."""
@@ -276,6 +294,9 @@ class Chain(Shield):
                 own.once + total.once,
             )
         return total
+
+    def refuses(self, judge: Judge) -> str:
+        return next(filter(None, (m.refuses(judge) for m in self.members)), "")
 
     def passed(self) -> Chain:
         """The chain without its detectors: the branch on which every text passed."""

@@ -30,6 +30,7 @@ class Datamark(Shield):
     so that code and tables keep their lines); ``delimit`` fences with it; ``encode`` writes base64 (strong models only).
     """
 
+    frames = True
     variant: Literal["mark", "delimit", "encode"] = "mark"
     seed: int = 0
 

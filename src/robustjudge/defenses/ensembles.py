@@ -76,6 +76,13 @@ class PromptEnsemble(Shield):
     def extra(self, slate: Slate) -> Extra:
         return Extra(judges=len(self.templates))
 
+    def refuses(self, judge: Judge) -> str:
+        try:
+            prompted_by(judge, self.templates[0])
+        except ConfigError as fault:
+            return str(fault)
+        return ""
+
     async def __call__(self, slate: Slate, judge: Judge) -> Verdict:
         judges = (judge, *(prompted_by(judge, t) for t in self.templates))
         return aggregate(await together(j(slate) for j in judges))

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from robustjudge import spec
 from robustjudge.asks import Complete, Weigh
-from robustjudge.defenses.base import Transforming, item_rng
+from robustjudge.defenses.base import OWNED, Transforming, item_rng, owned
 from robustjudge.errors import ConfigError
 from robustjudge.nouns import Call, Slate, Verdict
 from robustjudge.steps import Ask, Stateless, handled
@@ -65,6 +65,10 @@ class Retokenize(Transforming):
             return WORD.sub(lambda m: self.marker.join(pieces(m[0], self.dropout, rng)), text)
 
         return rewrite if self.dropout > 0 else lambda text: text
+
+    def refuses(self, judge: Judge) -> str:
+        """Borders are put into prompts that are rendered here."""
+        return f"variant ids cuts the tokens of a prompt, and {OWNED}" if self.variant == "ids" and owned(judge) else ""
 
     async def __call__(self, slate: Slate, judge: Judge) -> Verdict:
         if self.variant == "visible":

@@ -38,6 +38,7 @@ class StruqAdapted(Shield):
     """Marked blocks around every untrusted field, and the reserved ``markers`` removed from the fields (ASCII case
     ignored).  ``mode`` ``escape`` leaves content whole and breaks a marker by a backslash after its first character."""
 
+    frames = True
     mode: Literal["delete", "escape"] = "delete"
     markers: tuple[str, ...] = RESERVED
 
