@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from math import ceil
 from typing import Any
 
@@ -280,7 +281,9 @@ def _bound(cell: Cell, counter: Recount, fitted: bool) -> bool:
         for line, n in most(cell.judge, slate).items():
             counter.lines[line].extra += n * turns * (cell.finals + cell.cleans)
     universal = bool(getattr(cell.attack, "universal", False)) and fitted
-    return _search(cell, counter, Budget(0, 0, 0, 0) if universal else ceiling_of(cell.attack))
+    attack: Any = cell.attack
+    left = getattr(attack, "fitted_ceiling", partial(Budget, 0, 0, 0, 0))
+    return _search(cell, counter, left() if universal else ceiling_of(attack))
 
 
 def ceiling_of(attack: Any) -> Budget:
@@ -295,7 +298,7 @@ def _search(cell: Cell, counter: Recount, ceiling: Budget) -> bool:
     and draw."""
     threat, attack = cell.threat, cell.attack
     limits = {k: _least(getattr(ceiling, k), getattr(threat.budget, k)) for k in Budget.__dataclass_fields__}
-    wide = max(1, getattr(attack, "contexts", 0) or 0, len(getattr(attack, "shadows", ())))
+    wide = max(1, len(getattr(attack, "shadows", ())))
     orders = cell.protocol.slates(cell.case, cell.case.response, "search/0", cell.seed)
     per: Counter[Line] = Counter()
     for slate in orders:

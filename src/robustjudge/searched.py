@@ -10,7 +10,7 @@ from robustjudge.attacks.replay import Replay
 from robustjudge.attacks.search import Provenance
 from robustjudge.engine.folder import Folder
 from robustjudge.judges import Guarded
-from robustjudge.nouns import Access
+from robustjudge.nouns import Access, Budget
 from robustjudge.plan import Plan, artefact_name
 from robustjudge.spec import dump
 from robustjudge.table import content, open_run
@@ -76,11 +76,12 @@ def _searches(plan: Plan) -> Iterator[tuple[str, Cell]]:
             guarded = judge if defense is None else Guarded(judge, defense)
             for protocol in plan.protocols:
                 for attack in plan.attacks:
-                    if (
-                        attack.access == Access.NONE
-                        or getattr(attack, "universal", False)
-                        or bool(getattr(attack, "control", ""))
-                    ):
+                    fitted: Any = (
+                        getattr(attack, "fitted_ceiling", Budget) if getattr(attack, "universal", False) else None
+                    )
+                    if fitted is not None and fitted() == Budget(0, 0, 0, 0):
+                        continue  # its artefact holds all of it
+                    if attack.access == Access.NONE or bool(getattr(attack, "control", "")):
                         continue
                     for threat in plan.threats:
                         for seed in plan.seeds:

@@ -20,8 +20,16 @@ from robustjudge.attacks.replay import Replay
 from robustjudge.attacks.search import FLOOR, Provenance
 from robustjudge.attacks.text import TextAttack
 from robustjudge.attacks.tree import Tap
+from robustjudge.attacks.words import VOCABULARY
 from robustjudge.errors import ConfigError
+from robustjudge.execution import Options, execute
+from robustjudge.forecast import forecast
+from robustjudge.judges import Prompted
+from robustjudge.models.scripted.whitebox import Additive
 from robustjudge.nouns import Access, Case, Feedback
+from robustjudge.plan import Plan
+from robustjudge.prompts.library import template
+from robustjudge.protocols import Pointwise
 from robustjudge.steps import run
 
 CASES = tuple(Case(f"t{i}", f"task {i}", f"answer {i}") for i in range(3))
@@ -112,3 +120,28 @@ def test_importing_the_library_stays_light() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_self_transfer_in_a_plan_starts_where_training_ended_and_is_counted_before(tmp_path) -> None:
+    """Random search learns its start on training cases; deployed it still searches, and its texts are kept."""
+    model = Additive(weights=tuple((word, 0.2) for word in VOCABULARY[::6]))
+    plan = Plan(
+        lambda: iter((*CASES, Case("t3", "task 3", "answer 3"))),
+        (("toy", Prompted(model.name, template("robustjudge"))),),
+        (Pointwise(),),
+        tuple(library.attack(n, quick=True) for n in ("E3", "E3/transfer")),
+        train=frozenset({"t0", "t1"}),
+        cleans=1,
+    )
+    most = forecast(plan).calls[0].at_most
+    run_ = execute(plan, Options(root=tmp_path / "runs", ledger=tmp_path / "l.sqlite", models={model.name: model}))
+    rows = list(run_.table().rows())
+    warm = [r for r in rows if r["attack"] == "E3/transfer"]
+    cold = {r["case_id"]: r["queries"] for r in rows if r["attack"] == "E3"}
+    assert {r["case_id"] for r in warm} == {"t2", "t3"} and all(r["access"] == "ODDS" for r in warm)
+    assert all(0 < r["queries"] < cold[r["case_id"]] for r in warm)
+    kept = {f.name: json.loads(f.read_text()) for f in (run_.path / "artefacts").iterdir()}
+    assert kept["toy.none.pointwise.E3.transfer.json"]["train"] == ["t0", "t1"]
+    assert len(kept["toy.none.pointwise.E3-transfer.json"]["attack"]["texts"]) == 2
+    fit = kept["toy.none.pointwise.E3.transfer.json"]["spent"]["queries"]
+    assert most is not None and most >= fit + sum(r["queries"] + r["judge_calls"] for r in rows)

@@ -156,6 +156,10 @@ class Plugin:
         """The most that one run can ask for: victim queries, attacker writes, losses and gradients, all contexts."""
         return Budget(0, 0, 0, 0)
 
+    def fitted_ceiling(self) -> Budget:
+        """The most that one trial of a universal attack can ask for once it is fitted."""
+        return Budget(0, 0, 0, 0)
+
     def least(self) -> Budget:
         """What a single step of it asks for: a plan whose budget is below that is refused."""
         return Budget(0, 0, 0, 0)

@@ -38,9 +38,10 @@ class Track:
 
 
 def neighbours(suffix: Ids, table: Table, width: int, seen: set[Ids], rng: Random) -> tuple[Ids, ...]:
-    """Up to ``width`` single-token swaps of ``suffix`` not seen before: half the best-ranked ones, spread evenly over
-    the positions, the rest at random.  A swap for the same token is never made."""
+    """Up to ``width`` single-token swaps of ``suffix`` not seen before, spread evenly over the positions: half of them
+    the best-ranked, the rest at random among the ranked.  A swap for the same token is never made."""
     out: list[Ids] = []
+    order = rng.sample(range(len(suffix)), len(suffix))
 
     def add(at: int, token: int) -> None:
         swapped = (*suffix[:at], token, *suffix[at + 1 :])
@@ -48,17 +49,14 @@ def neighbours(suffix: Ids, table: Table, width: int, seen: set[Ids], rng: Rando
             seen.add(swapped)
             out.append(swapped)
 
-    ranked = (
-        (at, row[r]) for r in range(max(map(len, table), default=0)) for at, row in enumerate(table) if r < len(row)
-    )
+    ranked = ((at, table[at][r]) for r in range(max(map(len, table), default=0)) for at in order if r < len(table[at]))
     for at, token in ranked:
         if len(out) >= (width + 1) // 2:
             break
         add(at, token)
-    for _ in range(4 * width):
+    for at in islice(cycle(reversed(order)), 4 * width):
         if len(out) >= width:
             return tuple(out)
-        at = rng.randrange(len(suffix))
         if table[at]:
             add(at, rng.choice(table[at]))
     for at, token in ranked:
@@ -68,23 +66,38 @@ def neighbours(suffix: Ids, table: Table, width: int, seen: set[Ids], rng: Rando
     return tuple(out)
 
 
-def merged(suffix: Ids, batch: Sequence[Ids], losses: Sequence[float], n: int) -> Ids:
-    """The ``n`` best single swaps of different positions made at once."""
-    out = list(suffix)
-    taken: set[int] = set()
-    for i in sorted(range(len(losses)), key=lambda i: losses[i]):
-        at = next(p for p, (a, b) in enumerate(zip(suffix, batch[i], strict=True)) if a != b)
-        if at not in taken:
-            taken.add(at)
-            out[at] = batch[i][at]
-        if len(taken) >= n:
-            break
-    return tuple(out)
+def ranked_swaps(suffix: Ids, batch: Sequence[Ids], losses: Sequence[float]) -> dict[int, int]:
+    """The best token found for each position that legal single swaps of ``suffix`` change, best position first."""
+    out: dict[int, int] = {}
+    for value, ids in sorted(zip(losses, batch)):
+        at = next(p for p, (a, b) in enumerate(zip(suffix, ids, strict=True)) if a != b)
+        if value < inf:
+            out.setdefault(at, ids[at])
+    return out
+
+
+def merged(suffix: Ids, swaps: Mapping[int, int]) -> Ids:
+    """All of the swaps made at once."""
+    return tuple(swaps.get(at, token) for at, token in enumerate(suffix))
 
 
 def sizes(merge: int) -> tuple[int, ...]:
     """How many of the best swaps are made at once: 2, 4, 8, ... and ``merge`` itself; none for 0."""
     return tuple(sorted({2**i for i in range(1, merge.bit_length()) if 2**i < merge} | {merge})) if merge > 0 else ()
+
+
+def crossed(suffix: Ids, best: Ids, swaps: Mapping[int, int], n: int, seen: set[Ids], rng: Random) -> tuple[Ids, ...]:
+    """Up to ``n`` new variations of ``best``: about two of the swaps of ``suffix`` are made or taken back in each."""
+    out: list[Ids] = []
+    for _ in range(4 * n if swaps else 0):
+        turned = {at for at in swaps if rng.random() * len(swaps) < 2}
+        ids = merged(best, {at: suffix[at] if best[at] == swaps[at] else swaps[at] for at in turned})
+        if ids not in seen:
+            seen.add(ids)
+            out.append(ids)
+        if len(out) >= n:
+            break
+    return tuple(out)
 
 
 async def descend(
@@ -96,30 +109,39 @@ async def descend(
     track: Track,
     rng: Random,
     merge: int = 0,
+    cross: int = 0,
 ) -> None:
     """``steps`` rounds of one gradient and ``width`` losses.  The incumbent moves to the best of each round, as
-    published; ``track`` keeps the best of all.  With ``merge`` the last losses of a round go to its best swaps made at
-    once, see :func:`sizes`."""
+    published; ``track`` keeps the best of all.
+
+    Of the losses of a round, some go to its best swaps made at once, see :func:`sizes`, and then ``cross`` to variations
+    of what is best by then, see :func:`crossed`.
+    """
     here = start
     seen = {start}
     together = sizes(merge)
     for _ in range(steps):
-        batch = neighbours(here, await gradient(here), width - len(together), seen, rng)
+        scored: list[tuple[float, Ids]] = []
+
+        async def score(batch: tuple[Ids, ...], scored: list[tuple[float, Ids]] = scored) -> None:
+            if batch:
+                seen.update(batch)
+                found = list(zip(await loss(batch), batch))
+                scored += found
+                for value, ids in found:
+                    track.offer(ids, value)
+
+        batch = neighbours(here, await gradient(here), width - len(together) - cross, seen, rng)
         if not batch:
             return  # every swap that the gradient offers has been tried
-        losses = list(await loss(batch))
-        scored = list(zip(losses, batch))
-        for value, ids in scored:
-            track.offer(ids, value)
-        joint = dict.fromkeys(merged(here, batch, losses, n) for n in together) if losses else {}
-        if fresh := tuple(ids for ids in joint if ids not in seen):
-            seen.update(fresh)
-            found = list(zip(await loss(fresh), fresh))
-            scored += found
-            for value, ids in found:
-                track.offer(ids, value)
+        await score(batch)
+        swaps = ranked_swaps(here, batch, [value for value, _ in scored])
+        joint = dict.fromkeys(merged(here, dict(islice(swaps.items(), n))) for n in together)
+        await score(tuple(ids for ids in joint if ids not in seen))
+        if cross:
+            await score(crossed(here, min(scored)[1], swaps, cross, seen, rng))
         track.trace.append(track.loss)
-        best, ids = min(scored, key=lambda s: s[0])
+        best, ids = min(scored)
         if best < inf:
             here = ids
 
@@ -156,7 +178,7 @@ class GCG(Search):
     """``length`` tokens, ``steps`` rounds of ``width`` single swaps among the ``k`` best per position.
 
     ``init`` gives the first suffix as token ids; ``merge`` > 0 also tries the best swaps of 2, 4, 8, ...
-    up to that many positions at once.
+    up to that many positions at once, and ``cross`` is how many losses of a round go to variations of the best.
     Losses: ``steps * width``; gradients: ``steps`` (per context and order of the objective).
     """
 
@@ -165,6 +187,7 @@ class GCG(Search):
     width: int = 512
     k: int = 256
     merge: int = 0
+    cross: int = 0
     init: tuple[int, ...] = ()
     seed: int = 0
     target: Target = Target()
@@ -199,5 +222,5 @@ class GCG(Search):
         with suppress(Exhausted):  # the budget is spent: best-so-far is the answer
             start = self.init or await opening(case, self.length, self.seed)
             rng = Random(f"{self.seed}/{case.id}/gcg")
-            await descend(start, self.steps, self.width, loss, gradient, track, rng, self.merge)
+            await descend(start, self.steps, self.width, loss, gradient, track, rng, self.merge, self.cross)
         return track

@@ -32,9 +32,10 @@ class RandomSearch(Search):
 
     ``block`` fixes the block's size (0: a sixth of the suffix, half of that from a win probability of 10 %, a quarter
     from 50 %);
-    ``start`` is a suffix that worked on another case.  Stops at the log-odds ``stop`` (default 0 where a label is
+    ``start`` is a suffix that worked on another case; with ``transfer`` it is searched first, on up to ``contexts``
+    training cases (0: all), each started from the last one's.  Stops at the log-odds ``stop`` (default 0 where a label is
     chosen, 2.2 = 90 % of the range where a score is given), or after ``patience`` steps that together gained less
-    than 0.01.  Queries: at most ``1 + steps``.
+    than 0.01.  Queries: at most ``1 + steps`` per case.
     """
 
     length: int = 25
@@ -47,9 +48,19 @@ class RandomSearch(Search):
     provenance: Provenance | None = None
     seed: int = 0
     target: Target = Target()
+    transfer: bool = False
+    contexts: int = 2
 
     access: ClassVar[Access] = Access.ODDS
-    name: ClassVar[str] = "E3"
+
+    @property
+    def name(self) -> str:
+        return "E3/transfer" if self.transfer else "E3"
+
+    @property
+    def universal(self) -> bool:
+        """Whether its start must still be found."""
+        return self.transfer and self.provenance is None
 
     small: ClassVar[Mapping[str, Any]] = {"length": 8, "steps": 60}
     """Quick: 8 words, 60 steps.
@@ -58,7 +69,15 @@ class RandomSearch(Search):
     """
 
     def ceiling(self) -> Budget:
+        if not self.universal:
+            return self.fitted_ceiling()
+        return Budget(self.contexts * (1 + self.steps) if self.contexts else None, 0, 0, 0)
+
+    def fitted_ceiling(self) -> Budget:
         return Budget(1 + self.steps, 0, 0, 0)
+
+    def least(self) -> Budget:
+        return Budget(2, 0, 0, 0)
 
     async def __call__(self, case: Case) -> str:
         best = Best()
@@ -70,7 +89,7 @@ class RandomSearch(Search):
         """Self-transfer: search the cases in turn, each started from the last one's suffix; keep that suffix."""
         words, trace, queries = self.start.split(), list[float](), list[float]()
         with suppress(Exhausted):
-            for case in cases:
+            for case in cases[: self.contexts or None]:
                 best = Best()
                 await self._search(case, objective(case=case), words, best, queries)
                 trace.append(best.worth)
@@ -78,7 +97,11 @@ class RandomSearch(Search):
         if not words:
             raise NoCandidate("no training case gave a suffix")
         origin = Provenance(
-            tuple(c.id for c in cases), "log-odds of a win, case by case", self.seed, len(queries), tuple(trace)
+            tuple(c.id for c in cases[: len(trace)]),
+            "log-odds of a win, case by case",
+            self.seed,
+            len(queries),
+            tuple(trace),
         )
         return replace(self, start=" ".join(words), provenance=origin)
 

@@ -31,7 +31,7 @@ def _plain(cls: Any) -> Callable[..., Attack]:
 
 
 def _ruled(cls: Any, words: tuple[str, ...] = ("rules",)) -> Callable[..., Attack]:
-    """An attack that an attacker model serves, or ``NAME/rules`` without one."""
+    """An attack with variants by name: ``NAME/rules`` for one that writes without an attacker model."""
 
     def make(target: Target, seed: int, quick: bool, variant: str = "") -> Attack:
         if variant and variant not in words:
@@ -71,7 +71,7 @@ SEARCHES: Mapping[str, Callable[..., Attack]] = {
     "O7": _plain(Greedy),
     "E1": _plain(JudgeDeceiver),
     "E2": _plain(Beast),
-    "E3": _plain(RandomSearch),
+    "E3": _ruled(RandomSearch, ("transfer",)),
     "E4": _best_of_n,
     "E8": _adaptive,
     "Resubmit": _ruled(Resubmit, ("rules", "same")),
