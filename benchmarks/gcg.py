@@ -24,12 +24,13 @@ from random import Random
 from statistics import median
 from typing import Any
 
-from robustjudge.asks import Gradient
+from robustjudge.asks import Gradient, Sample
 from robustjudge.attacks.gcg import Track, descend
 from robustjudge.models.transformers import Transformers
 from robustjudge.models.whitebox.load import converted
 from robustjudge.nouns import Call, LabelCall, Message, Text
 
+Trace = list[tuple[float, float]]
 LENGTH, START, TARGET = 20, "x", "10"
 RUBRIC = (
     "You are a strict grader. Read the task and the answer, then give one whole number from 1 to 10 for how correct and "
@@ -56,10 +57,10 @@ def asked(i: int, text: str, suffix: tuple[int, ...]) -> LabelCall:
     return LabelCall(Call("hf/x", (message,)), (TARGET,), "", suffix)
 
 
-async def ours(model: Transformers, i: int, seed: int, steps: int, width: int, merge: int) -> list[tuple[float, float]]:
+async def ours(model: Transformers, i: int, seed: int, steps: int, width: int, tricks: dict[str, Any]) -> Trace:
     """(seconds, best loss so far) after each step."""
     start = await model._do("", lambda desk: desk.tokens.plain("a " + " ".join([START] * LENGTH))[-LENGTH:])
-    out: list[tuple[float, float]] = []
+    out: Trace = []
     began = time.perf_counter()
     track = Track()
 
@@ -79,23 +80,37 @@ async def ours(model: Transformers, i: int, seed: int, steps: int, width: int, m
         (text,) = await model.spell((suffix,))
         return await model.gradient(Gradient((asked(i, text, suffix),), suffix, 256))
 
-    await descend(start, steps, width, loss, gradient, track, Random(seed), merge)
+    await descend(start, steps, width, loss, gradient, track, Random(seed), **tricks)
     return [*out, (time.perf_counter() - began, track.loss)]
 
 
-async def own(
-    folder: Path, i: int, seed: int, steps: int, width: int, merge: int = 0, share: bool = True
-) -> list[tuple[float, float]]:
-    """One run of ours on a freshly loaded model."""
-    model = Transformers(str(folder), share=share)
-    try:
-        await model.weigh((asked(i, START, ()),))  # loading is not timed, as it is not for the peer
-        return await ours(model, i, seed, steps, width, merge)
-    finally:
-        await model.close()
+class Own:
+    """Our models, opened once: loading, and the table of legal tokens that comes with it, are not timed, as loading is
+    not for the peer.  Every run starts with no keys and values kept."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.loop = asyncio.Runner()
+        self.models: dict[bool, Transformers] = {}
+
+    def run(self, i: int, seed: int, steps: int, width: int, share: bool = True, **tricks: Any) -> Trace:
+        """One run of ours."""
+        return self.loop.run(self._run(i, seed, steps, width, share, tricks))
+
+    async def _run(self, i: int, seed: int, steps: int, width: int, share: bool, tricks: dict[str, Any]) -> Trace:
+        if share not in self.models:
+            self.models[share] = Transformers(str(self.folder), share=share)
+            await self.models[share].sample(Sample("hf/x", (asked(i, START, ()).call.messages,), 1, 0))
+        await self.models[share]._do("", lambda desk: desk.engine.store.clear())
+        return await ours(self.models[share], i, seed, steps, width, tricks)
+
+    def close(self) -> None:
+        for model in self.models.values():
+            self.loop.run(model.close())
+        self.loop.close()
 
 
-def peer(python: str, folder: Path, i: int, seed: int, steps: int, width: int) -> list[tuple[float, float]]:
+def peer(python: str, folder: Path, i: int, seed: int, steps: int, width: int) -> Trace:
     """The same from nanoGCG, in its own environment."""
     before, after = parts(i)
     job = {
@@ -115,7 +130,6 @@ def peer(python: str, folder: Path, i: int, seed: int, steps: int, width: int) -
     return [tuple(x) for x in json.loads(done.stdout.splitlines()[-1])]
 
 
-Trace = list[tuple[float, float]]
 VARIANTS: dict[str, dict[str, Any]] = {
     "plain": {"merge": 0},
     "merge": {"merge": 8},
@@ -183,17 +197,19 @@ def main() -> None:
     folder = converted(given.model) if given.model.is_file() else given.model
     names = [*(["nanoGCG"] if given.peer else []), "plain", "merge", *(["whole"] if given.ablate else [])]
     runs = kept(given.log)
+    own = Own(folder)
     for seed in range(given.seeds):
         for i in range(given.prompts):
             for name in names:
                 if (i, seed, name) not in runs:
-                    job = (folder, i, seed, given.steps, given.width)
-                    made = peer(given.peer, *job) if name == "nanoGCG" else asyncio.run(own(*job, **VARIANTS[name]))
+                    job = (i, seed, given.steps, given.width)
+                    made = peer(given.peer, folder, *job) if name == "nanoGCG" else own.run(*job, **VARIANTS[name])
                     runs[i, seed, name] = made
                     if given.log:
                         with given.log.open("a", encoding="utf-8") as file:
                             file.write(json.dumps({"prompt": i, "seed": seed, "name": name, "trace": made}) + "\n")
                 print(told(runs, i, seed, name), flush=True)
+    own.close()
     print(summary(runs))
 
 

@@ -11,7 +11,7 @@ from robustjudge.asks import Losses, Odds, Sample, Spell, Surprise, Swaps
 from robustjudge.attacks.autodan import SYNONYMS, AutoDAN
 from robustjudge.attacks.base import Exhausted, NoCandidate, Plugin, Target, stem
 from robustjudge.attacks.beast import Beast
-from robustjudge.attacks.gcg import GCG, merged, neighbours, sizes
+from robustjudge.attacks.gcg import GCG, crossed, merged, neighbours, ranked_swaps, sizes
 from robustjudge.attacks.judge_deceiver import JudgeDeceiver, ranked
 from robustjudge.attacks.search import Best
 from robustjudge.nouns import Budget, Case, Feedback, Surprisal
@@ -175,7 +175,8 @@ def test_gcg_with_merging_fixes_several_positions_per_step() -> None:
     track = run(GCG(6, 1, 32, 8, merge=6, init=start).search(CASE), Tokens(hamming(secret)))
     assert track.trace == [0.0]
     assert [sizes(n) for n in (0, 2, 6, 7, 8)] == [(), (2,), (2, 4, 6), (2, 4, 7), (2, 4, 8)]
-    assert merged(start, ((1, 0, 0), (0, 2, 0), (9, 0, 0)), (1.0, 2.0, 3.0), 2)[:2] == (1, 2)
+    swaps = ranked_swaps((0, 0, 0), ((0, 2, 0), (1, 0, 0), (9, 0, 0), (0, 0, 8)), (2.0, 1.0, 3.0, inf))
+    assert list(swaps.items()) == [(0, 1), (1, 2)] and merged((0, 0, 0), swaps) == (1, 2, 0)
 
 
 def test_neighbours_are_new_single_swaps_half_of_them_best_ranked() -> None:
@@ -183,9 +184,19 @@ def test_neighbours_are_new_single_swaps_half_of_them_best_ranked() -> None:
     seen = {suffix}
     batch = neighbours(suffix, table, 6, seen, Random(0))
     assert len(set(batch)) == 6 and all(sum(a != b for a, b in zip(b_, suffix)) == 1 for b_ in batch)
-    assert batch[:2] == ((5, 4, 5), (5, 5, 8))
+    assert set(batch[:2]) == {(5, 4, 5), (5, 5, 8)}
     assert len(neighbours(suffix, table, 99, seen, Random(0))) == 3  # nine swaps exist, six are seen
     assert neighbours(suffix, table, 5, seen, Random(0)) == ()
+
+
+def test_crossings_are_new_and_differ_from_the_best_by_swaps_made_or_taken_back() -> None:
+    suffix, swaps = (0,) * 6, {0: 1, 1: 2, 2: 3, 3: 4}
+    best = merged(suffix, {0: 1, 1: 2})
+    seen = {best}
+    found = crossed(suffix, best, swaps, 9, seen, Random(0))
+    assert len(found) == len(set(found)) == 9 and best not in found and seen == {best, *found}
+    assert all(ids[at] in (0, swaps.get(at, 0)) for ids in found for at in range(6))
+    assert crossed(suffix, best, swaps, 99, {*seen}, Random(1)) and not crossed(suffix, best, {}, 9, seen, Random(0))
 
 
 def test_illegal_suffixes_are_never_returned() -> None:
@@ -208,7 +219,7 @@ def test_the_first_suffix_is_a_legal_repetition_of_a_likely_token() -> None:
 
 SEARCHES = [
     GCG(6, 6, 12, 8),
-    GCG(6, 6, 12, 8, merge=3),
+    GCG(6, 6, 12, 8, merge=3, cross=3),
     JudgeDeceiver.quick(fluency=0.0, contexts=1),
     Beast.quick(),
 ]

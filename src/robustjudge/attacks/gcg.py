@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import cycle, islice
 from math import inf
 from random import Random
 from typing import Any, ClassVar

@@ -66,6 +66,10 @@ class Store:
         """All of them, the one used last first."""
         return [stretch for stretch, _ in reversed(self._kept)]
 
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._kept.clear()
+
     def longest(self, ids: Ids) -> Stretch:
         """The longest known prefix of ``ids``."""
         best, at = 0, -1
