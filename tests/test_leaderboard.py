@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,3 +73,23 @@ def test_a_rank_is_a_range_where_intervals_overlap() -> None:
         "b": (1, 2),
         "c": (3, 3),
     }
+
+
+def test_a_judge_that_does_not_judge_has_no_rank(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No attack moves a constant judge, one that always picks a slot, or one that is not read: none of them is first."""
+    doubted = [replace(entry("deaf", 0.0, 0.1), doubt="only 10 % of the verdicts could be read"), entry("a", 0.5, 0.9)]
+    assert ranks(doubted) == {"a": (1, 1)}
+    html = page("s", doubted)
+    assert html.index("<td>a<") < html.index("<td>deaf<") and "not ranked: only 10 %" in html
+    models = {"soft": "scripted/gameable?judge=perfect&rate=1", "left": "scripted/first_position"}
+    runs = [ran(tmp_path, name, model, "standard-1") for name, model in models.items()]
+    _, found = entries(runs)
+    assert {(e.judge, e.protocol): bool(e.doubt) for e in found} == {
+        ("soft", "pointwise"): False,
+        ("soft", "pairwise"): False,
+        ("left", "pointwise"): True,
+        ("left", "pairwise"): True,
+    }
+    assert command(["leaderboard", *map(str, runs), "-o", str(tmp_path / "b.html")]) == 0
+    said = capsys.readouterr().out
+    assert "pairwise: soft: 100 %" in said and "not ranked: the clean judge prefers the reference" in said
