@@ -61,3 +61,9 @@ def test_run_works_inside_a_running_event_loop(tmp_path: Path) -> None:
         return len(rj.run(plan, rj.Options(root=tmp_path, ledger=None)).table())
 
     assert asyncio.run(notebook()) == 1
+
+
+def test_the_version_is_the_installed_one() -> None:
+    from importlib.metadata import version
+
+    assert rj.__version__ == version("robustjudge")

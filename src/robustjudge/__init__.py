@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from robustjudge.spec import register as register
     from robustjudge.threat import ThreatModel as ThreatModel
 
+    __version__: str
+
 _PUBLIC = {
     "Access": "nouns:Access",
     "BestOf": "protocols:BestOf",
@@ -122,7 +124,19 @@ __all__ = [
 ]
 
 
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("robustjudge")
+    except PackageNotFoundError:  # run from a source tree that was never installed
+        return "unknown"
+
+
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        globals()[name] = found = _version()
+        return found
     place = _PUBLIC.get(name)
     if place is None:
         raise AttributeError(f"module 'robustjudge' has no attribute {name!r}; public names: {', '.join(_PUBLIC)}")

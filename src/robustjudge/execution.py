@@ -451,15 +451,14 @@ def _write_manifest(
     state: str,
     backend: Backend | None = None,
 ) -> None:
-    from importlib.metadata import version
-
+    from robustjudge import __version__
     from robustjudge.scales import READER_VERSION
 
     old = folder.manifest()
     data = {
         "schema": "robustjudge.manifest/1",
         "state": state,
-        "robustjudge": version("robustjudge"),
+        "robustjudge": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
         "reader": READER_VERSION,
@@ -482,6 +481,9 @@ def _write_manifest(
             "unpriced_calls": tally.unpriced,
             "faults": dict(tally.faults),
             "sent_by_role": dict(tally.sent_by_role),
+            "sent_by_model": dict(tally.sent_by_model),
+            "tokens_by_role": dict(tally.tokens_by_role),
+            "tokens_run": backend.tokens_run() if backend is not None else {},
         },
         "starts": [*old.get("starts", []), started.isoformat(timespec="seconds")]
         if state == "running"

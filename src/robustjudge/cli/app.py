@@ -69,9 +69,9 @@ def run(argv: list[str]) -> int:
             print(about(), end="")
             return 0
         if argv[0] == "--version":
-            from importlib.metadata import version
+            from robustjudge import __version__
 
-            print(f"robustjudge {version('robustjudge')}")
+            print(f"robustjudge {__version__}")
             return 0
         return call(argv[0], argv[1:])
     except KeyboardInterrupt:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
-from robustjudge import door
+from robustjudge import __version__, door
 from robustjudge.gate.contracts import snippet
 from robustjudge.gate.decide import Decision
 from robustjudge.gate.failures import Outcome
@@ -55,7 +54,7 @@ def sarif(
                 "tool": {
                     "driver": {
                         "name": "robustjudge",
-                        "semanticVersion": version("robustjudge"),
+                        "semanticVersion": __version__,
                         "rules": list(rules.values()),
                     }
                 },

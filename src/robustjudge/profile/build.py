@@ -29,16 +29,6 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def tool_version() -> str:
-    """The installed version of this package."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("robustjudge")
-    except PackageNotFoundError:
-        return "unknown"
-
-
 def binary_statistics(c: Confusion) -> dict[str, Any]:
     """The statistical fields of a profile from a binary confusion matrix."""
     found = rates(c)

@@ -11,6 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from robustjudge import __version__
 from robustjudge.door import digest
 from robustjudge.errors import DataError
 from robustjudge.measures.active import Drawn, characteristics, correct_active
@@ -150,7 +151,7 @@ class _Run:
             },
             created=study.created or build.now(),
             expires=study.expires,
-            tool_version=build.tool_version(),
+            tool_version=__version__,
             data_sha256=data,
         )
 
@@ -181,8 +182,7 @@ class _Run:
 
     def frame(self) -> None:
         s, t = self.study, self.table
-        drawn = t.drawn
-        known = bool(drawn) and all(i in t.probability for i in drawn)
+        known = bool(t.probability) and all(i in t.probability for i in t.drawn)
         design = s.design or ("stratified" if known else "")
         if not design:
             raise _Refused(

@@ -11,11 +11,12 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Protocol
 
+from robustjudge import __version__
 from robustjudge.errors import DataError
 from robustjudge.measures.base import rows
 from robustjudge.measures.confusion import confusion
 from robustjudge.nouns import Verdict
-from robustjudge.profile.build import binary_statistics, confusion_section, needed, now, tool_version
+from robustjudge.profile.build import binary_statistics, confusion_section, needed, now
 from robustjudge.profile.checks import better_than_chance, polarity
 from robustjudge.profile.package import Check, JudgeProfile
 from robustjudge.spec import canonical
@@ -100,7 +101,7 @@ def calibrate_judge(
         refusal="one human label per item: agreement between people was not measured, so nothing is certified",
         labels_needed=needed(c, half_width),
         created=now(),
-        tool_version=tool_version(),
+        tool_version=__version__,
         data_sha256=sha256(stored.encode()).hexdigest(),
         **binary_statistics(c),
     )
