@@ -21,12 +21,14 @@ from robustjudge.errors import ConfigError
 from robustjudge.execution import Options, Run, execute
 from robustjudge.judges import Judge, Panel, Prompted
 from robustjudge.models.pull import model_path
+from robustjudge.models.scripted.whitebox import Additive
 from robustjudge.models.transformers import Transformers
 from robustjudge.nouns import Case, Sampling
 from robustjudge.objective import Objective, margins
 from robustjudge.plan import Plan
 from robustjudge.prompts.library import template
 from robustjudge.protocols import Pointwise
+from robustjudge.threat import ThreatModel
 
 pytestmark = pytest.mark.xdist_group("whitebox")  # the judges are trained once, by one worker
 
@@ -146,3 +148,27 @@ def test_all_fifteen_attacks_complete_on_the_embedded_model(tmp_path: Path) -> N
 
 MOVES = (("score", "g"), ("expected", ".2f"))
 """What the table shows of a row, clean and attacked."""
+
+
+def test_a_run_tells_what_surrogate_and_victim_cost_apart(tiny_folders: dict[str, Path], tmp_path: Path) -> None:
+    """Calls by model, and the tokens that the surrogate ran forward and backward; a repeat runs none."""
+    white = Transformers(str(tiny_folders["planted"]), threads=1)
+    victim = Additive()
+    plan = Plan(
+        lambda: iter([case_of(1)]),
+        (("victim", Prompted(victim.name, template("robustjudge"))),),
+        (Pointwise(),),
+        (attack("O5", quick=True),),
+        threats=(ThreatModel("surrogate", judge_of(white)),),
+    )
+    models = {white.name: white, victim.name: victim}
+    spent = []
+    for again in range(2):
+        opened = models if not again else {**models, white.name: Transformers(str(tiny_folders["planted"]), threads=1)}
+        run = execute(plan, Options(root=tmp_path / f"{again}", ledger=tmp_path / "l.sqlite", models=opened))
+        spent.append(json.loads((run.path / "manifest.json").read_text())["counts"])
+    first, second = spent
+    assert first["sent_by_model"] == {victim.name: 3, white.name: 160} and first["tokens_by_role"]["judge"] > 0
+    ran = first["tokens_run"][white.name]
+    assert ran["backward"] >= 10 * 8 and ran["forward"] > 160 + ran["backward"]
+    assert second["sent"] == 0 and second["tokens_run"].get(white.name, {}).get("backward", 0) == 0

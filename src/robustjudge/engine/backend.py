@@ -51,6 +51,7 @@ class Backend:
     ) -> None:
         self._open = models
         self._models: dict[str, Any] = {}
+        self._ran: dict[str, dict[str, int]] = {}
         self._services = services or {}
         self._rate = rate
         self.ledger = ledger
@@ -66,7 +67,17 @@ class Backend:
         found = self._models.get(name)
         if found is None:
             found = self._models[name] = self._open(name)
+            self._ran[name] = dict(getattr(found, "tokens_run", {}))
         return found
+
+    def tokens_run(self) -> dict[str, dict[str, int]]:
+        """By local model, the tokens that were run forward and backward through it since it was opened here."""
+        now = {name: getattr(model, "tokens_run", {}) for name, model in self._models.items()}
+        return {
+            name: {k: n - self._ran[name].get(k, 0) for k, n in counts.items()}
+            for name, counts in now.items()
+            if counts
+        }
 
     async def close(self) -> None:
         """Close every model that was opened."""
@@ -250,9 +261,7 @@ class Backend:
         if len(names) < 2:
             return await self._weighed(asked, content, cell)
         places = {name: [i for i, c in enumerate(asked) if c.call.model == name] for name in names}
-        parts = [
-            self._weighed(tuple(asked[i] for i in at), digest(content, name), cell) for name, at in places.items()
-        ]
+        parts = [self._weighed(tuple(asked[i] for i in at), digest(content, name), cell) for name, at in places.items()]
         found = dict(zip(chain(*places.values()), chain(*await asyncio.gather(*parts)), strict=True))
         return tuple(found[i] for i in range(len(asked)))
 

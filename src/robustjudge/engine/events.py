@@ -29,8 +29,8 @@ Listener = Callable[[Event], None]
 
 @dataclass
 class Tally:
-    """A listener that counts: rows, calls asked / sent / saved, requests beyond the first of a call (``again``), tokens
-    and cost by role, faults by kind."""
+    """A listener that counts: rows, calls asked / sent / saved, requests beyond the first of a call (``again``), calls by
+    role and model, tokens by role, cost, faults by kind."""
 
     price: Callable[[Completion, str], float | None] | None = None
     planned: int = 0
@@ -45,6 +45,7 @@ class Tally:
     unpriced: int = 0
     faults: Counter[str] = field(default_factory=Counter)
     sent_by_role: Counter[str] = field(default_factory=Counter)
+    sent_by_model: Counter[str] = field(default_factory=Counter)
     tokens_by_role: Counter[str] = field(default_factory=Counter)
     started: float = field(default_factory=monotonic)
 
@@ -59,6 +60,7 @@ class Tally:
             case "sent":
                 self.sent += 1
                 self.sent_by_role[event.role] += 1
+                self.sent_by_model[event.model] += 1
             case "row":
                 self.rows += 1
             case "fault":

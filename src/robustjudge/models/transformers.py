@@ -24,6 +24,7 @@ from robustjudge.spec import digest
 
 if TYPE_CHECKING:
     from robustjudge.models.whitebox.desk import Desk
+    from robustjudge.models.whitebox.engine import Engine
 
 R = TypeVar("R")
 ROLES = frozenset({"system", "user", "assistant"})
@@ -72,6 +73,7 @@ class Transformers:
         self._dtype, self._share = dtype, share
         self._threads = threads or max(1, _processors() - 1)
         self._owner: Owner[Desk] = Owner(self._load, self.name)
+        self._engine: Engine | None = None
 
     @cached_property
     def identity(self) -> str:
@@ -91,7 +93,14 @@ class Transformers:
         torch.set_num_threads(self._threads)
         with LOADING:
             model, tokenizer = opened(self.path, self._dtype)
-        return Desk(Tokens(tokenizer, self.name), Engine(model, share=self._share), self.context)
+        self._engine = Engine(model, share=self._share)
+        return Desk(Tokens(tokenizer, self.name), self._engine, self.context)
+
+    @property
+    def tokens_run(self) -> dict[str, int]:
+        """Tokens run forward and backward through the model in this process: what searching on it cost."""
+        engine = self._engine
+        return {"forward": engine.forwarded, "backward": engine.differentiated} if engine is not None else {}
 
     # ------------------------------------------------------------------ the provider face
 

@@ -36,6 +36,7 @@ def _environment() -> Environment:
         title=words.title,
         who=words.who,
         fit_words=words.fitted,
+        call_words=words.calls,
         no_worst=words.no_worst,
         percent=words.percent,
         protocol_words=words.protocol_words,

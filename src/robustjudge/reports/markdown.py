@@ -292,6 +292,8 @@ def _instrument(r: dict[str, Any]) -> list[str]:
     out.append(
         f"- robustjudge {plain(run['robustjudge'])}, verdict reader {plain(run['reader'])}, started {plain(run['started'])}"
     )
+    if run["counts"]:
+        out.append(f"- Spent: {plain(words.calls(run['counts']))}")
     if run["evaluators"]:
         told = ", ".join(f"{plain(k)}: {plain(v)}" for k, v in sorted(run["evaluators"].items()))
         out.append(f"- Content quality: {told}")

@@ -299,6 +299,25 @@ def no_worst(ok: int) -> str:
     return "No attack moved any verdict towards its author." if ok else "No verdict could be compared with another."
 
 
+def calls(counts: Fact) -> str:
+    """Calls and tokens of a run: by role and by model (a surrogate's apart from the victim's), from the ledger, and run
+    through local models."""
+    tokens = counts.get("tokens_by_role", {})
+    told = [
+        f"{role} {n:,} calls sent" + (f" ({tokens[role]:,} tokens)" if tokens.get(role) else "")
+        for role, n in sorted(counts.get("sent_by_role", {}).items())
+    ]
+    models = counts.get("sent_by_model", {})
+    if len(models) > 1:
+        told.append("of them " + ", ".join(f"{name} {n:,}" for name, n in sorted(models.items())))
+    told.append(f"{counts.get('saved', 0):,} answered from the ledger")
+    told += [
+        f"{name} ran {n.get('forward', 0):,} tokens forward and {n.get('backward', 0):,} backward"
+        for name, n in sorted(counts.get("tokens_run", {}).items())
+    ]
+    return "; ".join(told)
+
+
 def fitted(used: Fact) -> str:
     """What a universal attack was fitted on, and what that costs each of its trials."""
     return f"fitted once on {used['cases']} cases, {used['each']:.1f} evaluations a trial"

@@ -41,6 +41,8 @@ class Engine:
         self.tokens, self.worth = tokens, worth
         self.forwarded = 0
         """Tokens run through the model so far, backward passes apart."""
+        self.differentiated = 0
+        """Those of them that a gradient was asked for."""
         self.share = share and self._shares()
 
     def _shares(self) -> bool:
@@ -82,6 +84,7 @@ class Engine:
         if reads is not None:
             given["logits_to_keep"] = torch.tensor(list(reads))
         self.forwarded += new.shape[0] * new.shape[1]
+        self.differentiated += new.shape[0] * new.shape[1] if new.requires_grad else 0
         with Pass(prefix, keep, pack) as run:
             logits = self.model(**given, position_ids=at, use_cache=False).logits
         return (logits, run.layers()) if keep else logits
