@@ -484,9 +484,6 @@ def _write_manifest(
             "sent_by_model": dict(tally.sent_by_model),
             "tokens_by_role": dict(tally.tokens_by_role),
             "tokens_run": backend.tokens_run() if backend is not None else {},
-            "sent_by_model": dict(tally.sent_by_model),
-            "tokens_by_role": dict(tally.tokens_by_role),
-            "tokens_run": backend.tokens_run() if backend is not None else {},
         },
         "starts": [*old.get("starts", []), started.isoformat(timespec="seconds")]
         if state == "running"
