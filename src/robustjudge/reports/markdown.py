@@ -113,7 +113,22 @@ def _shields(found: dict[str, Any]) -> list[str]:
             for d in p["defenses"]
         ]
         out += table(("defense", *names.values(), "pays from", "against none"), rows)
+        rows = [
+            [
+                code(d["defense"]),
+                *(_cell(d["modes"][m], "asr") for m in ("static", "transfer", "adaptive")),
+                _cell(d["adaptive_minus_static"], "asr_net"),
+                *(_cost(d["costs"][c], digits) for c, digits in (("judge_calls", 2), ("tokens", 0), ("latency", 2))),
+            ]
+            for d in p["defenses"]
+        ]
+        seen = ("static", "transfer", "defense-aware", "defense-aware minus static")
+        out += table(("success left", *seen, "extra calls", "extra tokens", "extra seconds"), rows)
     return out
+
+
+def _cost(value: float | None, digits: int) -> str:
+    return "n/a" if value is None else f"{value:.{digits}f}"
 
 
 def _detectors(found: list[dict[str, Any]]) -> list[str]:

@@ -92,15 +92,32 @@ def budget(curve: Fact) -> Markup:
 
 
 def pareto(points: Sequence[tuple[str, float, float, bool]]) -> Markup:
-    """Residual attack success (up) against utility lost (right), both from 0 to 1; the Pareto front is filled."""
-    width, height, pad = 360, 240, 34
-    body = [f'<path d="M{pad} 8V{height - pad}H{width - 8}" class="axis"/>']
-    body.append(f'<text x="{width / 2}" y="{height - 8}" class="mid">utility lost to honest authors</text>')
-    body.append(f'<text x="{pad + 4}" y="18">attack success left</text>')
-    for name, lost, left, front in points:
-        x = pad + (width - pad - 8) * min(max(lost, 0.0), 1.0)
-        y = height - pad - (height - pad - 8) * min(max(left, 0.0), 1.0)
-        kind = "dot" if front else "null"
-        body.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" class="{kind}"/>')
-        body.append(f'<text x="{x + 7:.1f}" y="{y + 4:.1f}">{escape(name[:40])}</text>')
+    """Residual attack success (up) against utility lost (right), both from 0 to 1; the Pareto front is filled.
+
+    Defenses at one place share a label, and labels that would lie on one another are moved apart.
+    """
+    width, height, left, foot, top = 640, 320, 44, 40, 26
+    span, tall = 360, height - foot - top
+    body = [f'<path d="M{left} {top}V{height - foot}H{left + span}" class="axis"/>']
+    body.append(f'<text x="{left + span / 2}" y="{height - 6}" class="mid">utility lost to honest authors</text>')
+    body.append('<text x="4" y="14">attack success left</text>')
+    for share in (0.0, 0.5, 1.0):
+        x, y = left + span * share, height - foot - tall * share
+        body.append(f'<path d="M{x:.1f} {height - foot}v4M{left} {y:.1f}h-4" class="axis"/>')
+        body.append(f'<text x="{x:.1f}" y="{height - foot + 16}" class="mid">{100 * share:.0f} %</text>')
+        body.append(f'<text x="{left - 8}" y="{y + 4:.1f}" text-anchor="end">{100 * share:.0f} %</text>')
+    places: dict[tuple[int, int], list[tuple[str, bool]]] = {}
+    for name, lost, remains, front in points:
+        x, y = (min(max(v, 0.0), 1.0) for v in (lost, remains))
+        places.setdefault((round(left + span * x), round(height - foot - tall * y)), []).append((name[:40], front))
+    taken: list[tuple[float, float, float]] = []
+    for (x, y), here in sorted(places.items(), key=lambda p: (p[0][1], p[0][0])):
+        label = ", ".join(n for n, _ in here)[:120]
+        at, wide = y - 5.0, 7.0 * len(label)
+        while any(abs(at - b) < 12 and x < a + w and a < x + wide for a, b, w in taken):
+            at += 1.0
+        taken.append((x, at, wide))
+        kind = "dot" if any(front for _, front in here) else "null"
+        body.append(f'<circle cx="{x}" cy="{y}" r="4" class="{kind}"/>')
+        body.append(f'<text x="{x + 8}" y="{at:.1f}">{escape(label)}</text>')
     return _svg(width, height, "defenses by attack success left and utility lost", "".join(body))
