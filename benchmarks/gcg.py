@@ -58,7 +58,7 @@ def asked(i: int, text: str, suffix: tuple[int, ...]) -> LabelCall:
 
 
 async def ours(model: Transformers, i: int, seed: int, steps: int, width: int, tricks: dict[str, Any]) -> Trace:
-    """(seconds, best loss so far) after each step."""
+    """(seconds, best loss so far) after each batch of losses."""
     start = await model._do("", lambda desk: desk.tokens.plain("a " + " ".join([START] * LENGTH))[-LENGTH:])
     out: Trace = []
     began = time.perf_counter()
@@ -72,16 +72,15 @@ async def ours(model: Transformers, i: int, seed: int, steps: int, width: int, t
         for text in texts:
             weights = next(found) if text else None
             values.append(-weights.logprobs[0] if weights is not None and weights.status == "ok" else float("inf"))
+        out.append((time.perf_counter() - began, min([*values, *(best for _, best in out[-1:])])))
         return values
 
     async def gradient(suffix: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-        if track.trace:
-            out.append((time.perf_counter() - began, track.loss))
         (text,) = await model.spell((suffix,))
         return await model.gradient(Gradient((asked(i, text, suffix),), suffix, 256))
 
     await descend(start, steps, width, loss, gradient, track, Random(seed), **tricks)
-    return [*out, (time.perf_counter() - began, track.loss)]
+    return out
 
 
 class Own:
@@ -145,9 +144,9 @@ def kept(log: Path | None) -> dict[tuple[int, int, str], Trace]:
     return {(r["prompt"], r["seed"], r["name"]): r["trace"] for r in rows}
 
 
-def seconds(trace: Trace) -> float:
+def seconds(trace: Trace, steps: int) -> float:
     """Seconds per step."""
-    return trace[-1][0] / len(trace)
+    return trace[-1][0] / steps
 
 
 def reach(trace: Trace, goal: Trace) -> float:
@@ -156,25 +155,25 @@ def reach(trace: Trace, goal: Trace) -> float:
     return goal[-1][0] / hit if hit else 0.0
 
 
-def told(runs: dict[tuple[int, int, str], Trace], i: int, seed: int, name: str) -> str:
+def told(runs: dict[tuple[int, int, str], Trace], i: int, seed: int, name: str, steps: int) -> str:
     """One run in words."""
     trace, goal = runs[i, seed, name], runs.get((i, seed, "nanoGCG"))
-    line = f"prompt {i} seed {seed} {name:8s} {seconds(trace):6.2f} s/step, loss {trace[-1][1]:.3f}"
+    line = f"prompt {i} seed {seed} {name:8s} {seconds(trace, steps):6.2f} s/step, loss {trace[-1][1]:.3f}"
     if goal is None or name == "nanoGCG":
         return line
     times = reach(trace, goal)
     return f"{line}, peer's loss {f'{times:.2f} times as fast' if times else 'not reached'}"
 
 
-def summary(runs: dict[tuple[int, int, str], Trace]) -> str:
+def summary(runs: dict[tuple[int, int, str], Trace], steps: int) -> str:
     """Medians over prompts and seeds."""
     lines = []
     for name in dict.fromkeys(n for _, _, n in runs):
         mine = {(i, s): t for (i, s, n), t in runs.items() if n == name}
-        line = f"median of {len(mine)} {name:8s} {median(map(seconds, mine.values())):6.2f} s/step"
+        line = f"median of {len(mine)} {name:8s} {median(seconds(t, steps) for t in mine.values()):6.2f} s/step"
         goals = {key: runs[*key, "nanoGCG"] for key in mine if (*key, "nanoGCG") in runs}
         if name != "nanoGCG" and goals:
-            faster = median(seconds(goal) / seconds(mine[key]) for key, goal in goals.items())
+            faster = median(seconds(goal, steps) / seconds(mine[key], steps) for key, goal in goals.items())
             times = median(reach(mine[key], goal) for key, goal in goals.items())
             lower = sum(mine[key][-1][1] < goal[-1][1] for key, goal in goals.items())
             line += f", {faster:.2f} x the peer's step, peer's final loss {times:.2f} times as fast"
@@ -208,9 +207,9 @@ def main() -> None:
                     if given.log:
                         with given.log.open("a", encoding="utf-8") as file:
                             file.write(json.dumps({"prompt": i, "seed": seed, "name": name, "trace": made}) + "\n")
-                print(told(runs, i, seed, name), flush=True)
+                print(told(runs, i, seed, name, given.steps), flush=True)
     own.close()
-    print(summary(runs))
+    print(summary(runs, given.steps))
 
 
 if __name__ == "__main__":
