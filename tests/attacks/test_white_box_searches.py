@@ -346,3 +346,16 @@ def test_autodan_word_level_swaps_words_and_budget_cuts_are_kept() -> None:
         worth = Random(thrown(attack(CASE), cut)).random()
         assert worth >= last and len(cut.asked) == budget
         last = worth
+
+
+@pytest.mark.parametrize("attack", [GCG.quick(), JudgeDeceiver.quick()], ids=lambda a: a.name)
+def test_a_suffix_that_no_prompt_shows_is_told_as_such_before_any_loss(attack: Plugin) -> None:
+    class Nowhere(Tokens):
+        def __call__(self, ask):
+            found = super().__call__(ask)
+            return tuple(() for _ in found) if isinstance(ask, Swaps) else found
+
+    world = Nowhere(hamming((1,) * 8))
+    with pytest.raises(NoCandidate, match="over the context limit, or rewritten by a defense"):
+        run(attack(CASE), world)
+    assert world.n["gradient"] == getattr(attack, "contexts", 1) and world.n["loss"] == 0

@@ -278,8 +278,7 @@ def test_a_chat_template_that_refuses_is_a_status(raw_folder: Path, tmp_path: Pa
 
 def test_gradient_of_a_suffix_that_is_nowhere(model: Transformers) -> None:
     call = LabelCall(Call("hf/x", (message("user", "rain"),)), ("1", "2"), "VERDICT: ")
-    with pytest.raises(Exception, match="no prompt of this objective shows the suffix"):
-        asyncio.run(model.gradient(Gradient((call,), (ID["good"],), 3)))
+    assert asyncio.run(model.gradient(Gradient((call,), (ID["good"],) * 2, 3))) == ((), ())
 
 
 def test_two_models_may_be_opened_at_the_same_time(raw_folder: Path, tmp_path: Path) -> None:

@@ -132,7 +132,10 @@ async def descend(
                 for value, ids in found:
                     track.offer(ids, value)
 
-        batch = neighbours(here, await gradient(here), width - len(together) - cross, seen, rng)
+        table = await gradient(here)
+        if not any(table) and not track.ids:
+            raise NoCandidate("no prompt shows the suffix: over the context limit, or rewritten by a defense")
+        batch = neighbours(here, table, width - len(together) - cross, seen, rng)
         if not batch:
             return  # every swap that the gradient offers has been tried
         await score(batch)

@@ -12,7 +12,6 @@ from jinja2 import TemplateError
 
 from robustjudge import door
 from robustjudge.asks import Gradient
-from robustjudge.errors import PlanError
 from robustjudge.models import held
 from robustjudge.models.whitebox.bundles import Ids, Row
 from robustjudge.models.whitebox.engine import Engine
@@ -124,14 +123,15 @@ class Desk:
     # ------------------------------------------------------------------ gradients
 
     def gradient(self, ask: Gradient) -> tuple[Ids, ...]:
-        """The best swaps of ``ask.suffix``, summed over its calls."""
+        """The best swaps of ``ask.suffix``, summed over its calls; none where no prompt can show it (it is over the
+        context limit, or a defense rewrote the text)."""
         calls = [LabelCall(c.call, c.labels, c.lead, ask.suffix) for c in ask.calls]
         items = []
         for call, found in zip(calls, self.questions(calls, near=True), strict=True):
             if not isinstance(found, str) and found[1] is not None:
                 items.append((call, found[0], found[1]))
         if not items:
-            raise PlanError("no prompt of this objective shows the suffix, so there is nothing to differentiate")
+            return tuple(() for _ in ask.suffix)
         n = len(ask.suffix)
         grad = slope(self.engine, items, ask.target, lambda m: [min(i * m // n, m - 1) for i in range(n)], n)
         first, inside = self.legal
