@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from robustjudge.prompts.declare import declare
+from robustjudge.prompts.library import template, template_names
 from robustjudge.prompts.lint import RULES, lint, lint_pattern, lint_source
 
 GOOD: dict[str, Any] = {
@@ -151,3 +152,9 @@ def test_a_readers_source_is_linted_where_it_stands(tmp_path: Any, monkeypatch: 
     found = lint(declare({**GOOD, "reply": {"form": "reader", "reader": "linted_reader:read"}}))
     assert [(f.rule, f.line) for f in found] == [("default-score", 5)]
     assert found[0].where.endswith("linted_reader.py")
+
+
+@pytest.mark.parametrize("name", [n for n in template_names() if n.endswith("_native")])
+def test_a_native_form_states_its_own_verdict(name: str) -> None:
+    """What a fine-tuned judge was trained to write is no missing verdict form, and its letters are no common words."""
+    assert not {f.rule for f in lint(template(name))} & {"no-verdict-form", "common-label"}

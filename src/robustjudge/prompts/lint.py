@@ -11,6 +11,7 @@ from robustjudge.prompts.reply import ReplyForm, nested
 from robustjudge.prompts.slots import CANDIDATES, UNTRUSTED, hidden
 from robustjudge.prompts.template import Form, PromptMessage, Template
 from robustjudge.scales import Scale
+from robustjudge.scales.native import STYLES
 
 Severity = Literal["error", "warning", "note"]
 
@@ -160,6 +161,8 @@ def _boundaries(form: Form) -> Iterator[Finding]:
 def asks_for_verdict(form: Form) -> bool:
     """Whether the prompt says in some form how the verdict is to be written."""
     slots = {s.slot for m in form.segments for s in m}
+    if form.reply.style in STYLES:  # a native form states its own, which the model was trained to give
+        return True
     return "verdict" in slots or form.appended or _FORM.search("\n".join(m.text for m in form.messages)) is not None
 
 
@@ -224,7 +227,7 @@ def _scale(scale: Scale, form: Form) -> Iterator[Finding]:
                 yield _finding("case-labels", form.source, 1, f"labels {a!r} and {b!r} differ only by letter case")
             elif a.casefold() != b.casefold() and len(a) > 1 and a.casefold() in b.casefold():
                 yield _finding("label-substring", form.source, 1, f"label {a!r} is part of {b!r}: a search finds both")
-    letters = scale.labels == tuple(chr(ord("A") + i) for i in range(len(scale.labels)))
+    letters = scale.rivals == tuple(chr(ord("A") + i) for i in range(len(scale.rivals)))
     for label in scale.labels:
         own = form.reply.own and form.reply.style in ("regex", "reader")
         if label.casefold() in _COMMON and (own or not letters) and (own or len(label) == 1):

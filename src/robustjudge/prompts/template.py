@@ -180,7 +180,9 @@ class Template:
             raise TemplateError(
                 f"template {self.name!r} names {len(rivals)} candidates, this slate holds {n_candidates}"
             )
-        raise TemplateError(f"template {self.name!r} has no form for {n_candidates} candidates")
+        served = ", ".join(f.protocol for f in self.forms)
+        shown = "1 candidate" if n_candidates == 1 else f"{n_candidates} candidates"
+        raise TemplateError(f"template {self.name!r} has no form for {shown}; it serves the protocols: {served}")
 
     @property
     def forms(self) -> tuple[Form, ...]:
