@@ -100,8 +100,31 @@ def test_a_file_and_its_rows_make_one_table(tmp_path: Path) -> None:
     for part in ("human", "repeats", "adjudicated", "verdicts", "status", "scores", "stratum", "probability", "seen"):
         assert getattr(one, part) == getattr(other, part), part
     assert one.types == other.types
-    assert {r: sorted(v) for r, v in one.sitting.items()} == {r: sorted(v) for r, v in other.sitting.items()}
+    assert {r: v.rows() for r, v in one.sitting.items()} == {r: v.rows() for r, v in other.sitting.items()}
     assert address(one) == address(other) and anchors(one) == anchors(other)
+
+
+def test_numbers_that_cannot_be_used_are_named_among_gathered_rows(tmp_path: Path) -> None:
+    lines = ["item_id,rater_id,rater_kind,label,seconds,position,score"]
+    lines += [f"i{k},h1,human,yes,{k}.5,{k}," for k in range(30)]
+    bad = {4: "-1,4,", 7: "x,7,", 9: "1,2.5,", 12: "nan,1,", 15: "1,inf,", 20: "3,-2,", 22: "3,2,1.5"}
+    for k, cells in bad.items():
+        lines[k + 1] = f"i{k},h1,human,yes,{cells}"
+    lines[26] = "i25,h1,human,yes, , ,"
+    file = write(tmp_path, "labels.csv", "\n".join(lines) + "\n")
+    table = collect(file)
+    assert [r.line for r in table.rejected] == [k + 2 for k in bad]
+    assert [r.column for r in table.rejected] == [
+        "seconds",
+        "seconds",
+        "position",
+        "seconds",
+        "position",
+        "position",
+        "score",
+    ]
+    assert set(table.human["h1"]) == {f"i{k}" for k in range(30) if k not in bad}
+    assert len(table.sitting["h1"].rows()) == 22 and table.sitting["h1"].rows()[0] == ("", 0, "i0", 0.5)
 
 
 @pytest.mark.parametrize(

@@ -68,11 +68,28 @@ def alt_test(
     items = list(dict.fromkeys(i for given in humans.values() for i in given if i in judge))
     columns = [list(map(given.get, items)) for given in humans.values()]
     kinds, kind, _ = patterns([[judge[i] for i in items], *columns], len(items))
-    group = codes(None if clusters is None else [clusters.get(i, i) for i in items], len(items))
+    group = None if clusters is None else codes([clusters.get(i, i) for i in items], len(items))
+    return alt_test_of(list(humans), kinds, kind, epsilon, q, scoring, min_items, group, level)
+
+
+def alt_test_of(
+    names: Sequence[str],
+    kinds: Sequence[Sequence[Hashable]],
+    kind: Ints,
+    epsilon: float = 0.2,
+    q: float = 0.05,
+    scoring: Scoring = "accuracy",
+    min_items: int = 30,
+    clusters: Ints | None = None,
+    level: float = LEVEL,
+) -> AltTest:
+    """:func:`alt_test` where few different things were said of many items: ``kinds`` are the different (judge, rater of
+    ``names`` ...) labels and ``kind[k]`` is the one of item k."""
+    group = codes(clusters, kind.size)
     found: list[tuple[str, int, float, float, bool]] = []
     skipped = []
     parts: list[tuple[Floats, Ints]] = []
-    for h, rater in enumerate(humans):
+    for h, rater in enumerate(names):
         outcome = np.asarray([_outcome(said, h, scoring) for said in kinds], dtype=np.float64).reshape(-1, 3)
         rows = np.flatnonzero(outcome[kind, 0])
         if rows.size < min_items:

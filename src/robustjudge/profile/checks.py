@@ -77,7 +77,7 @@ def weights(t: Table, design: str) -> Check:
     drawn.  Stratified: stratum by stratum, within 1 % (or half an item) for rounding; active, where each item is drawn on
     its own: within four standard deviations; at random: one probability for all.
     """
-    drawn = [i for i in t.drawn if i in t.probability]
+    drawn = [i for i in t.drawn if i in t.probability] if t.probability else []
     if not drawn or len(drawn) < len(t.drawn):
         return Check("weights", "not_run", "not every drawn item carries its inclusion probability")
     if design == "srs":

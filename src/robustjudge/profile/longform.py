@@ -8,9 +8,9 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from hashlib import sha256
-from math import isfinite
+from math import inf, isfinite
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -84,30 +84,48 @@ def read_labels(path: Path) -> Iterator[LabelRow | BadLabel]:
 
     Raises :class:`DataError` for a file that is no long form at all (a required column missing).
     """
-    for found in read_parts(path):
-        yield whole(found) if isinstance(found, tuple) else found
+    yield from gathered(path, None)
 
 
 Tail: TypeAlias = tuple[Any, ...]
 """The fields of a row from ``rater_id`` to ``session``: few people, few labels, so few different ones in a file."""
-Own: TypeAlias = tuple[float | None, int | None, float | None]
-"""Seconds, position and score of a row."""
-NOTHING: Own = (None, None, None)
-Part: TypeAlias = tuple[int, str, Tail, Own]
-"""A row as line, item_id, tail and own; equal tails are one object."""
+Own: TypeAlias = tuple[str, str, str]
+"""Seconds, position and score of a row, as they are written."""
+Told: TypeAlias = tuple[float | None, int | None, float | None]
+"""The same, read."""
 
 
-def whole(part: Part) -> LabelRow:
-    """The row that came in parts."""
-    line, item, tail, own = part
-    return LabelRow(line, item, *(*tail, *own))
+@dataclass(slots=True)
+class Shelf:
+    """Rows of a CSV file with the tail of ``row``, the first of them: the later ones' items, lines, and cells of their own
+    (three a row, side by side: a hundred thousand small tuples would keep the collector busy)."""
+
+    row: LabelRow
+    tail: Tail
+    items: list[str] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
+    cells: list[str] = field(default_factory=list)
+
+    def rows(self, file: str) -> Iterator[LabelRow | BadLabel]:
+        """The later rows, one by one."""
+        for line, item, own in zip(self.lines, self.items, zip(*[iter(self.cells)] * len(_OWN))):
+            yield whole(file, line, item, self.tail, own)
 
 
-def read_parts(path: Path) -> Iterator[Part | LabelRow | BadLabel]:
-    """As :func:`read_labels`, but a CSV row whose tail was read before comes in parts, for those who sort many rows."""
+def whole(file: str, line: int, item: str, tail: Tail, own: Own) -> LabelRow | BadLabel:
+    """A row from its parts, or what is wrong with what is its own."""
+    try:
+        return LabelRow(line, item, *(*tail, *_own(own)))
+    except _Bad as fault:
+        return BadLabel(file, line, fault.column, fault.message)
+
+
+def gathered(path: Path, shelves: list[Shelf] | None) -> Iterator[LabelRow | BadLabel]:
+    """As :func:`read_labels`; with ``shelves``, plain CSV rows whose tail was met before are put there instead, their
+    numbers unread, for those who sort many rows."""
     suffix = path.suffix.lower()
     if suffix == ".csv":
-        yield from _csv(path)
+        yield from _csv(path, shelves)
         return
     if suffix in (".jsonl", ".ndjson"):
         source = _jsonl(path)
@@ -141,16 +159,16 @@ def _need(path: Path, columns: list[str]) -> None:
         raise DataError(f"{path.name}: column(s) {', '.join(doubled)} occur twice")
 
 
-def _csv(path: Path) -> Iterator[Part | LabelRow | BadLabel]:
+def _csv(path: Path, shelves: list[Shelf] | None) -> Iterator[LabelRow | BadLabel]:
     with path.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as f:
         reader = csv.reader(f)
         header = next(reader, [])
         _need(path, header)
         name, width, at = path.name, len(header), header.index("item_id")
-        own = [header.index(c) if c in header else None for c in _OWN]
+        own = {header.index(c): k for k, c in enumerate(_OWN) if c in header}
         others = itemgetter(*(k for k in range(width) if k != at and k not in own))
-        known: dict[tuple[str, ...], Tail] = {}
-        plain = all(k is None for k in own)
+        known: dict[tuple[str, ...], Shelf] = {}
+        cells_of = _cells_of(own)
         start = reader.line_num + 1
         while True:
             try:
@@ -168,20 +186,26 @@ def _csv(path: Path) -> Iterator[Part | LabelRow | BadLabel]:
                 yield BadLabel(name, line, "-", f"{len(cells)} cells under {width} columns")
                 continue
             item, key = cells[at], others(cells)
-            tail = known.get(key)
-            if tail is not None and item.isascii() and item.isprintable() and item and item == item.strip():
-                if plain:
-                    yield line, item, tail, NOTHING
+            shelf = known.get(key)
+            if shelf is not None and item.isascii() and item.isprintable() and item and item == item.strip():
+                if shelves is None or not _plain(shelf.row):
+                    yield whole(name, line, item, shelf.tail, cells_of(cells))
                     continue
-                try:
-                    yield line, item, tail, _own(cells, own)
-                except _Bad as fault:
-                    yield BadLabel(name, line, fault.column, fault.message)
+                shelf.items.append(item)
+                shelf.lines.append(line)
+                shelf.cells += cells_of(cells)
                 continue
             row = _row(name, line, dict(zip(header, cells)))
             if isinstance(row, LabelRow) and len(known) < _KNOWN:
-                known[key] = tuple(getattr(row, f.name) for f in fields(LabelRow)[2:-3])
+                known[key] = shelf = Shelf(row, tuple(getattr(row, f.name) for f in fields(LabelRow)[2:-3]))
+                if shelves is not None and _plain(row):
+                    shelves.append(shelf)
             yield row
+
+
+def _plain(row: LabelRow) -> bool:
+    """A label of an item by itself: no slate, no attack, not a repeat."""
+    return not (row.slate_id or row.attack or row.repeat or row.order or row.defense or row.template or row.cluster)
 
 
 _KNOWN = 4096
@@ -295,16 +319,54 @@ _READERS: dict[str, Callable[[Any, str], Any]] = {
 }
 
 
-def _own(cells: Sequence[str], at: Sequence[int | None]) -> Own:
-    i, j, k = at
-    s = cells[i] if i is not None else ""
-    p = cells[j] if j is not None else ""
-    c = cells[k] if k is not None else ""
+def _cells_of(own: Mapping[int, int]) -> Callable[[Sequence[str]], Own]:
+    """What picks seconds, position and score out of a row's cells; ``own``: column to place among them."""
+    if not own:
+        return lambda cells: ("", "", "")
+    if len(own) == len(_OWN):
+        return itemgetter(*sorted(own, key=own.__getitem__))
+    places = [next((i for i, k in own.items() if k == place), None) for place in range(len(_OWN))]
+    i, j, k = places
+    return lambda cells: (
+        "" if i is None else cells[i],
+        "" if j is None else cells[j],
+        "" if k is None else cells[k],
+    )
+
+
+def _own(cells: Own) -> Told:
+    s, p, c = cells
     return (
         _seconds(s, "seconds") if s and not s.isspace() else None,
         _count(p, "position") if p and not p.isspace() else None,
         _score(c, "score") if c and not c.isspace() else None,
     )
+
+
+Numbers: TypeAlias = list[float | None]
+
+
+def owned(cells: Sequence[str]) -> tuple[Numbers, list[int | None], Numbers] | None:
+    """Seconds, positions and scores of many rows at once, whose cells stand side by side; ``None`` where any of them
+    cannot be used (then they are to be read singly)."""
+    try:
+        seconds, positions, scores = (_column(cells[k :: len(_OWN)]) for k in range(len(_OWN)))
+        whole = [None if v is None else int(v) for v in positions]
+    except (ValueError, OverflowError):
+        return None
+    for numbers, high in ((seconds, inf), (positions, inf), (scores, 1.0)):
+        given = [v for v in numbers if v is not None]
+        if given and not (min(given) >= 0 and max(given) <= high and isfinite(sum(given))):
+            return None
+    return (seconds, whole, scores) if whole == positions else None
+
+
+def _column(cells: Sequence[str]) -> Numbers:
+    if not any(cells):
+        return [None] * len(cells)
+    if all(cells):
+        return list(map(float, cells))
+    return [float(c) if c and not c.isspace() else None for c in cells]
 
 
 def _label(data: Mapping[str, Any]) -> tuple[str | None, str]:

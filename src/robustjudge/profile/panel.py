@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -153,12 +154,13 @@ def fatigue(t: Table) -> list[Check]:
         told = f"{same.value:.2f} [{same.low:.2f}, {same.high:.2f}] on {len(again)} repeats ({share:.0%} of labels)"
         out.append(Check("intra_rater", "fail" if (same.high or 0) < 0.8 else "pass", told))
     drifted, slow = [], []
-    for rater, rows in sorted(t.sitting.items()):
-        rows = sorted(rows)
+    for rater, places in sorted(t.sitting.items()):
+        rows = places.rows()
         third = len(rows) // 3
         if third < 5:
             continue
-        labels = [t.human.get(rater, {}).get(item, "") for _, _, item, _ in rows]
+        given = t.human.get(rater, {})
+        labels = list(map(given.get, map(itemgetter(2), rows)))
         top = Counter(labels).most_common(1)[0][0]
         first, last = labels[:third], labels[-third:]
         w = two_windows(first.count(top), third, last.count(top), third)
@@ -168,7 +170,7 @@ def fatigue(t: Table) -> list[Check]:
         times = [s for _, _, _, s in rows if s is not None]
         if len(times) == len(rows) and float(np.median(times[-third:])) < 0.5 * float(np.median(times[:third])):
             slow.append(f"{rater}: last third took under half the time per item")
-    ran = any(len(rows) >= 15 for rows in t.sitting.values())
+    ran = any(len(places.item) >= 15 for places in t.sitting.values())
     found = "; ".join(drifted + slow)
     out.append(Check("fatigue", "fail" if found else "pass" if ran else "not_run", found))
     return out

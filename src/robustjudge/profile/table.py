@@ -7,12 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from robustjudge.errors import DataError
 from robustjudge.measures.base import Ints, patterns
-from robustjudge.profile.longform import NOTHING, BadLabel, LabelRow, Own, Part, read_parts, whole
+from robustjudge.profile.longform import BadLabel, LabelRow, Shelf, Told, gathered, owned
 from robustjudge.spec import canonical
 
 ABSENT = ""
@@ -57,6 +58,32 @@ class Groups:
         return zip(self.kinds, self.sizes)
 
 
+@dataclass(slots=True)
+class Sitting:
+    """What one person labelled in which place, column by column."""
+
+    session: list[str] = field(default_factory=list)
+    position: list[int] = field(default_factory=list)
+    item: list[str] = field(default_factory=list)
+    seconds: list[float | None] = field(default_factory=list)
+
+    def add(
+        self, session: str, items: Sequence[str], positions: Sequence[int | None], seconds: Sequence[float | None]
+    ) -> None:
+        """Labels of one session; those without a position are left out."""
+        if None in positions:
+            kept = [k for k, v in enumerate(positions) if v is not None]
+            items, positions, seconds = ([c[k] for k in kept] for c in (items, positions, seconds))  # type: ignore[assignment]
+        self.session += [session] * len(items)
+        self.position += positions  # type: ignore[arg-type]
+        self.item += items
+        self.seconds += seconds
+
+    def rows(self) -> list[tuple[str, int, str, float | None]]:
+        """(session, position, item, seconds) in the order of the sittings."""
+        return sorted(zip(self.session, self.position, self.item, self.seconds), key=itemgetter(0, 1, 2))
+
+
 @dataclass
 class Table:
     """First independent human labels, adjudications and judge verdicts by item; the rest is kept for the checks."""
@@ -73,7 +100,7 @@ class Table:
     probability: dict[str, float] = field(default_factory=dict)
     cluster: dict[str, str] = field(default_factory=dict)  # only where it is not the item itself
     attacked: dict[str, dict[str, str | None]] = field(default_factory=dict)  # attack -> item -> verdict
-    sitting: dict[str, list[tuple[str, int, str, float | None]]] = field(default_factory=dict)
+    sitting: dict[str, Sitting] = field(default_factory=dict)
     seen: dict[str, dict[str, int]] = field(default_factory=dict)  # rater -> label -> line of its first use
     types: Counter[str] = field(default_factory=Counter)
     rejected: list[BadLabel] = field(default_factory=list)
@@ -83,7 +110,7 @@ class Table:
     def raters(self) -> tuple[str, ...]:
         return tuple(sorted(self.human))
 
-    @property
+    @cached_property
     def drawn(self) -> dict[str, None]:
         """The items that were given to people, labelled or not, in the order of the file."""
         given = {i for labels in self.human.values() for i in labels} | self.adjudicated.keys() | self.missing.keys()
@@ -106,7 +133,8 @@ class Table:
 
     def drop(self, items: Iterable[str]) -> None:
         """Forget items (leaks) everywhere."""
-        self.__dict__.pop("groups", None)
+        for made in ("groups", "drawn"):
+            self.__dict__.pop(made, None)
         for item in items:
             self.items.pop(item, None)
             for given in self.human.values():
@@ -130,18 +158,9 @@ class Table:
 
 def collect(source: Path | Iterable[LabelRow | BadLabel]) -> Table:
     """Sort rows into a table; duplicates are an error with their lines, before any computation."""
-    made = _Collector()
-    places = made.places
-    for found in read_parts(source) if isinstance(source, Path) else source:
-        if isinstance(found, tuple):
-            place = places.get(id(found[2]))
-            if place is None:
-                made.first(found)
-                continue
-            place.items.append(found[1])
-            place.at.append(found[0])
-            place.own.append(found[3])
-        elif isinstance(found, BadLabel):
+    made = _Collector(source.name if isinstance(source, Path) else "")
+    for found in gathered(source, made.shelves) if isinstance(source, Path) else source:
+        if isinstance(found, BadLabel):
             made.table.rejected.append(found)
         else:
             made.row(found)
@@ -152,57 +171,52 @@ Store: TypeAlias = tuple[dict[str, Any], Any]
 """A dictionary by item, and what to put there."""
 
 
-@dataclass(slots=True)
-class _Place:
-    """The later rows with the tail of ``row``: their items, lines and own, kept until the file is read."""
-
-    row: LabelRow
-    items: list[str] = field(default_factory=list)
-    at: list[int] = field(default_factory=list)
-    own: list[Own] = field(default_factory=list)
-
-
 class _Collector:
     """Fills a table.  Rows whose tail was seen before are only gathered, and go to their stores all at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, file: str = "") -> None:
+        self.file = file
         self.table = Table()
         self.lines: dict[tuple[str, ...], dict[str, int]] = {}  # series -> item -> line
-        self.places: dict[int, _Place] = {}
+        self.shelves: list[Shelf] = []
         self.doubled: list[str] = []
         self.torn: list[str] = []
         self.judges: set[str] = set()
 
-    def first(self, part: Part) -> None:
-        """The first row of a tail; the plain ones of the tail will be gathered."""
-        row = whole(part)
-        self.row(row)
-        if not (row.slate_id or row.attack or row.repeat or row.order or row.defense or row.template or row.cluster):
-            self.places[id(part[2])] = _Place(row)
-
-    def gathered(self, place: _Place) -> None:
+    def gathered(self, shelf: Shelf) -> None:
         """Put the gathered rows of one tail where they belong."""
-        t, lines = self.table, self.lines[place.row.series]
-        new = dict(zip(place.items, place.at))
-        if len(new) < len(place.items) or not lines.keys().isdisjoint(new):
-            for item, line in zip(place.items, place.at):
+        t, row, items = self.table, shelf.row, shelf.items
+        numbers = owned(shelf.cells)
+        if numbers is None:  # some of them cannot be used
+            for found in shelf.rows(self.file):
+                if isinstance(found, BadLabel):
+                    t.rejected.append(found)
+                else:
+                    self.row(found)
+            return
+        lines, new = self.lines[row.series], dict(zip(items, shelf.lines))
+        if len(new) < len(items) or not lines.keys().isdisjoint(new):
+            for item, line in zip(items, shelf.lines):
                 if lines.setdefault(item, line) != line:
-                    self.twice(item, place.row.rater_id, lines[item], line)
+                    self.twice(item, row.rater_id, lines[item], line)
         else:
             lines.update(new)
-        t.items.update(dict.fromkeys(new))
-        for store, value in self.stores(place.row):
+        if not new.keys() <= t.items.keys():
+            t.items.update(dict.fromkeys(new))
+        for store, value in self.stores(row):
             if store.keys().isdisjoint(new):
                 store.update(dict.fromkeys(new, value))
-                continue
-            for item, line in new.items():
-                if store.setdefault(item, value) != value:
-                    self.other(store, item, value, line)
-        if place.row.label is not None:
-            t.types[place.row.label_type] += len(new)
-        for item, own in zip(place.items, place.own):
-            if own is not NOTHING:
-                self.owned(place.row, item, own)
+            elif list(map(store.get, new)).count(value) < len(new):
+                for item, line in new.items():
+                    if store.setdefault(item, value) != value:
+                        self.other(store, item, value, line)
+        if row.label is not None:
+            t.types[row.label_type] += len(new)
+        seconds, positions, scores = numbers
+        if row.rater_kind == "judge":
+            t.scores.update((i, v) for i, v in zip(items, scores) if v is not None)
+        elif row.rater_kind == "human" and row.label is not None and row.stage == "independent":
+            t.sitting.setdefault(row.rater_id, Sitting()).add(row.session, items, positions, seconds)
 
     def row(self, row: LabelRow) -> None:
         """A whole row."""
@@ -246,7 +260,7 @@ class _Collector:
             out.append((t.human.setdefault(row.rater_id, {}), label))
         return tuple(out)
 
-    def owned(self, row: LabelRow, item: str, own: Own) -> None:
+    def owned(self, row: LabelRow, item: str, own: Told) -> None:
         """A row's place in the sitting, its repeats and its score."""
         t, (seconds, position, score) = self.table, own
         if row.rater_kind == "judge":
@@ -256,7 +270,7 @@ class _Collector:
             if row.repeat:
                 t.repeats.setdefault(row.rater_id, {}).setdefault(item, []).append(row.label)
             if position is not None:
-                t.sitting.setdefault(row.rater_id, []).append((row.session, position, item, seconds))
+                t.sitting.setdefault(row.rater_id, Sitting()).add(row.session, (item,), (position,), (seconds,))
 
     def twice(self, item: str, rater: str, first: int, second: int) -> None:
         self.doubled.append(f"{item} by {rater} in lines {first} and {second}")
@@ -270,8 +284,10 @@ class _Collector:
 
     def done(self) -> Table:
         """The table, or the error that names what was found twice."""
-        for place in self.places.values():
-            self.gathered(place)
+        for shelf in self.shelves:
+            self.gathered(shelf)
+        if self.shelves:
+            self.table.rejected.sort(key=lambda bad: bad.line)
         for what, found in (("labelled twice", self.doubled), ("items described in two ways", self.torn)):
             if found:
                 more = f" and {len(found) - 5} more" if len(found) > 5 else ""
@@ -290,4 +306,7 @@ def address(t: Table) -> str:
 
 def anchors(t: Table) -> str:
     """Hash of what people said of which items: it names a frozen anchor set, whatever judge is held against it."""
-    return sha256(canonical({"human": t.human, "adjudicated": t.adjudicated}).encode()).hexdigest()
+    g = t.groups
+    said = [canonical([p.said, p.adjudicated]) if p.labels or p.adjudicated is not None else "" for p in g.kinds]
+    lines = sorted(f"{item}\x1e{text}" for item, k in zip(g.items, g.kind.tolist()) if (text := said[k]))
+    return sha256("\x1d".join([*g.raters, *lines]).encode("utf-8", "surrogatepass")).hexdigest()

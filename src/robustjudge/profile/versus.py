@@ -10,8 +10,8 @@ import numpy as np
 
 from robustjudge.measures.active import Drawn
 from robustjudge.measures.agreement import gwet_ac1, kappa
-from robustjudge.measures.alttest import Scoring, alt_test
-from robustjudge.measures.base import Floats
+from robustjudge.measures.alttest import Scoring, alt_test_of
+from robustjudge.measures.base import Floats, codes
 from robustjudge.measures.bootstrap import cluster_bootstrap
 from robustjudge.measures.confusion import Confusion, coverage, rates
 from robustjudge.nouns import Estimate
@@ -117,9 +117,11 @@ def under_attack(t: Table, truth: Reference, positive: str) -> dict[str, Any]:
 
 def alternative(t: Table, epsilon: float, scoring: Scoring) -> dict[str, Any]:
     """The alternative annotator test, when two or more people labelled enough items."""
-    read = {i: v for i, v in t.verdicts.items() if v is not None}
-    clusters = {i: t.cluster.get(i, i) for i in read} if t.cluster else None
-    result = alt_test(t.human, read, epsilon, scoring=scoring, clusters=clusters)
+    g = t.groups
+    read = np.asarray([bool(p.verdict) for p in g.kinds], dtype=bool)[g.kind]
+    clusters = codes([t.cluster.get(i, i) for i in g.items], len(g.items))[read] if t.cluster else None
+    kinds = [(p.verdict, *p.said) for p in g.kinds]
+    result = alt_test_of(g.raters, kinds, g.kind[read], epsilon, scoring=scoring, clusters=clusters)
     return {
         "winning_rate": result.winning_rate,
         "advantage": result.advantage,
