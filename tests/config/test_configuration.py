@@ -11,6 +11,7 @@ from robustjudge.config.schema import CasesConfig, Config
 from robustjudge.datasets.base import BadRow
 from robustjudge.errors import ConfigError, UnknownName
 from robustjudge.judges import Prompted
+from robustjudge.prompts.library import template
 
 
 def _yaml(folder: Path, text: str) -> Path:
@@ -180,3 +181,12 @@ def test_without_an_attacker_model_its_attacks_write_by_rules(tmp_path: Path, th
     text = "judges: {j: {model: scripted/table}}\ncontrols: []\nattacks: [O1, O1, Resubmit, E8/O2, O3/rules, H1]\n"
     config = read_config(_yaml(tmp_path, f"{text}threats: {threats}"))
     assert [a.name for a in plan_of(config, tmp_path).attacks] == names
+
+
+def test_a_surrogate_answers_attackers_and_may_be_left_alone_itself(tmp_path: Path) -> None:
+    text = "judges: {v: {model: scripted/table}, s: {model: scripted/noisy, surrogate: true}}\nattacks: [E4]\n"
+    text += "threats: [{answers: surrogate, surrogate: s}]\n"
+    plan = plan_of(read_config(_yaml(tmp_path, text)), tmp_path)
+    assert [name for name, _ in plan.judges] == ["v"]
+    (threat,) = plan.threats
+    assert threat.label == "surrogate s" and threat.surrogate == Prompted("scripted/noisy", template("robustjudge"))

@@ -49,7 +49,7 @@ def plan_of(config: Config, base: Path = Path()) -> Plan:
         raise UnknownName("task kind", min(unknown), KINDS)
     return Plan(
         cases=source,
-        judges=judges,
+        judges=tuple((name, judge) for name, judge in judges if not config.judges[name].surrogate),
         protocols=tuple(protocol_of(p) for p in config.protocols),
         attacks=attacks_of(
             config.attacks, config.controls, config.quick, base, any(t.attacker for t in config.threats)

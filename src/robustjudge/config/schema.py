@@ -65,6 +65,9 @@ class JudgeConfig(Strict):
         None, description="a judge that somebody else owns: {name, url | callable, ...}"
     )
     panel: list[JudgeConfig] = Field(default_factory=list, description="several judges that vote")
+    surrogate: bool = Field(
+        False, description="it only answers attackers (a threat model names it), and is not attacked"
+    )
 
 
 class ModelConfig(Strict):
