@@ -1,6 +1,6 @@
 """Does a nominal 95 % interval cover the true rate 95 times in 100?  For the estimator that the tool itself picks.
 
-    python benchmarks/coverage_rates.py [--replications 2000] [--seed 0] [--peers PYTHON]
+    python benchmarks/coverage_rates.py [--replications 2000] [--seed 0] [--design srs] [--peers PYTHON [--only-peers]]
 
 Each cell draws the *counts* of a labelled set and of the judge's verdicts on unlabelled items, so that no row is ever
 built (but for active draws, where each item has a probability of its own).  Printed: coverage with its Monte-Carlo
@@ -168,10 +168,10 @@ def run(cell: Cell, replications: int, seed: int) -> tuple[float, float]:
     return got, refused / replications
 
 
-def peers(python: str, replications: int, seed: int) -> None:
+def peers(python: str, replications: int, seed: int, design: str = "") -> None:
     """The peers' coverage on the first draws of every cell."""
     lines = []
-    for cell in (c for c in CELLS if c.design not in ("stratified", "active")):
+    for cell in (c for c in CELLS if c.design not in ("stratified", "active") and design in ("", c.design)):
         rng = np.random.default_rng(seed)
         for _ in range(replications):
             c, yes, n = draw(cell, rng, is_balanced(cell))
@@ -190,15 +190,21 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--peers", default="", help="Python of an environment with judgy and ppi-python")
     parser.add_argument("--peer-replications", type=int, default=200)
+    parser.add_argument("--only-peers", action="store_true", help="do not run our own estimators")
+    parser.add_argument("--design", default="", help="cells of this label design only")
     options = parser.parse_args()
+    if options.only_peers:
+        peers(options.peers, options.peer_replications, options.seed, options.design)
+        return 0
     print(f"{options.replications} replications, seed {options.seed}, nominal 0.95")
     print("design          cell                      rate estimator        covers  +-mc  width  labels    raw  refused")
-    outside = [c for c in CELLS if not FLOOR <= run(c, options.replications, options.seed)[0] <= CEILING]
+    ours, none = ([c for c in cells if options.design in ("", c.design)] for cells in (CELLS, REFUSED))
+    outside = [c for c in ours if not FLOOR <= run(c, options.replications, options.seed)[0] <= CEILING]
     print("no valid estimator: the tool refuses")
-    outside += [c for c in REFUSED if run(c, options.replications, options.seed)[1] < REFUSES]
+    outside += [c for c in none if run(c, options.replications, options.seed)[1] < REFUSES]
     print(f"outside their band: {', '.join(f'{c.design} {c.name}' for c in outside) or 'none'}")
     if options.peers:
-        peers(options.peers, options.peer_replications, options.seed)
+        peers(options.peers, options.peer_replications, options.seed, options.design)
     return 1 if outside else 0
 
 

@@ -63,6 +63,15 @@ def test_every_draw_gives_an_interval_inside_or_a_reason(
     assert e.low is not None and e.high is not None and 0 <= e.low < e.high <= 1
 
 
+def test_a_share_of_all_is_not_carried_beyond_one_by_rounding() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        n = int(rng.integers(2, 60))
+        d = Drawn.of(np.ones(n), np.ones(n), rng.uniform(0.01, 1, n))
+        c = effective(d)
+        assert c.fp == 0 or 0 < c.fp < 1e-9 * c.tp
+
+
 def test_impossible_probabilities_are_refused() -> None:
     with pytest.raises(DataError, match="probability 0 can never be labelled"):
         Drawn.of([1, 0], [1, 0], [0.5, 0.0])

@@ -41,16 +41,40 @@ def test_next_items_go_to_the_cell_that_narrows_most() -> None:
 
 
 def test_looking_after_every_label_keeps_the_error_rate() -> None:
+    """Items are labelled as they are suggested (by the judge's cell), and every look counts: TPR, FPR and the rate of the
+    judged items are missed at some look in at most one study of twenty."""
     rng = np.random.default_rng(3)
     missed = 0
     for _ in range(120):
-        said = rng.random(150) < 0.8
+        truth = rng.random(120) < 0.3
+        said = truth ^ (rng.random(120) < np.where(truth, 0.3, 0.1))
         rows = [LabelRow(i, f"i{i}", "judge:j", "judge", "Y" if s else "N") for i, s in enumerate(said)]
+        true = {"rate": truth.mean(), "TPR": said[truth].mean(), "FPR": said[~truth].mean()}
+        human: list[LabelRow] = []
         bad = False
-        for look in range(10, 151, 10):
-            human = [LabelRow(i, f"i{i}", "ann", "human", "Y") for i in range(look)]
-            (_, e, _), (_, none, stop) = may_stop(rows, human, "Y", 0.1)
-            assert none.value is None and not stop
-            bad |= not (e.low is not None and e.high is not None and e.low <= 0.8 <= e.high)
+        while len(human) < 90:
+            for item, _ in next_items(rows, human, "Y", 6):
+                human.append(LabelRow(len(human), item, "ann", "human", "Y" if truth[int(item[1:])] else "N"))
+            for name, e, _ in may_stop(rows, human, "Y", 0.1):
+                bad |= not (e.low is not None and e.high is not None and e.low - 1e-9 <= true[name] <= e.high + 1e-9)
         missed += bad
     assert missed / 120 <= 0.05 + 3 * (0.05 * 0.95 / 120) ** 0.5
+
+
+def test_stopping_says_when_and_a_wrong_label_is_named() -> None:
+    human = [*people(range(40), "SUCCESS"), *people(range(40, 200), "FAILURE")]
+    told = {name: (e, stop) for name, e, stop in may_stop(verdicts(), human, "SUCCESS", 0.15)}
+    rate, stop = told["rate"]
+    assert rate.value == pytest.approx(0.2) and stop and rate.low is not None and rate.low < 0.2
+    few = {name: e for name, e, _ in may_stop(verdicts(), people(range(5), "SUCCESS"), "SUCCESS", 0.1)}
+    assert few["rate"].value is None and few["rate"].reason == "no labels in a judge cell"
+    with pytest.raises(DataError, match="nobody uses the label 'YES'; the judge says FAILURE, SUCCESS"):
+        next_items(verdicts(), [], "YES")
+
+
+def test_two_people_who_differ_are_no_label_until_somebody_rules() -> None:
+    split = [LabelRow(0, "i0", "ann", "human", "SUCCESS"), LabelRow(1, "i0", "bob", "human", "FAILURE")]
+    ruled = [*split, LabelRow(2, "i0", "adjudicator", "adjudicated", "SUCCESS")]
+    assert may_stop(verdicts(), split, "SUCCESS", 0.1)[0][1].n == 0
+    assert may_stop(verdicts(), ruled, "SUCCESS", 0.1)[0][1].n == 1
+    assert "i0" not in {i for i, _ in next_items(verdicts(), split, "SUCCESS", 200)}, "it is labelled, only not settled"

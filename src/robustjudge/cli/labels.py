@@ -34,7 +34,9 @@ def label(
     expect_tpr: Annotated[float, typer.Option(min=0, max=1, help="--plan: expected TPR")] = 0.9,
     expect_fpr: Annotated[float, typer.Option(min=0, max=1, help="--plan: expected FPR")] = 0.1,
     budget: Annotated[int | None, typer.Option(min=2, help="--plan: labels you can pay for")] = None,
-    suggest: Annotated[bool, typer.Option(help="with --judged and labels so far: which items to label next")] = False,
+    suggest: Annotated[
+        bool, typer.Option(help="with --judged and the labels in --store: what to label next, and may you stop")
+    ] = False,
 ) -> None:
     """Label items blind to each other and to the judge.  Labels are stored at once; agreement stays hidden until the end."""
     from robustjudge.errors import ConfigError
@@ -116,6 +118,8 @@ def _suggest(store: Path, judged: Path | None, labels: list[str] | None, n: int,
             "--suggest needs --judged FILE (the judge's verdicts on all items) and --label, positive first"
         )
     human = Store(store).rows() if store.exists() else []
+    if not human:
+        typer.echo(f"no labels yet in {store} (--store)")
     for item, why in next_items(label_rows(judged), human, labels[0], n):
         typer.echo(visible(f"{item}: {why}"))
     for name, e, stop in may_stop(label_rows(judged), human, labels[0], half_width):

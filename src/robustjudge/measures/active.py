@@ -57,7 +57,7 @@ def _hajek(y: Floats, w: Floats) -> tuple[float, float]:
     if not y.size:
         return 0.0, 0.0
     total = float(w.sum())
-    p = float(w @ y) / total
+    p = min(1.0, max(0.0, float(w @ y) / total))  # rounding may carry a share of all beyond 1
     kish = total**2 / float(w @ w)
     variance = float(w**2 @ (y - p) ** 2) / total**2
     return p, min(kish, p * (1 - p) / variance) if variance > 0 else kish

@@ -8,6 +8,7 @@ from math import ceil, sqrt
 
 from robustjudge.errors import DataError
 from robustjudge.measures import power
+from robustjudge.measures.base import bounded
 from robustjudge.measures.sequential import beta_binomial
 from robustjudge.nouns import Estimate
 from robustjudge.profile.longform import LabelRow
@@ -86,26 +87,77 @@ def _gain(share: float, spread: float, count: int) -> float:
 
 def _joined(
     judged: Sequence[LabelRow], human: Sequence[LabelRow], positive: str
-) -> tuple[dict[str, bool], dict[str, bool]]:
-    """(the judge's verdict of every item, the people's label of those that have one), as positive or not."""
+) -> tuple[dict[str, bool], dict[str, bool | None]]:
+    """(the judge's verdict of every item, the people's label of those that have one), as positive or not; ``None`` where
+    people differ and nobody has ruled."""
     said = {r.item: r.label == positive for r in judged if r.rater_kind == "judge" and r.label is not None}
     if not said:
         raise DataError("the file of judge verdicts holds none that could be read")
-    truth = {r.item: r.label == positive for r in human if r.rater_kind == "human" and r.repeat == 0 and r.item in said}
-    truth |= {r.item: r.label == positive for r in human if r.rater_kind == "adjudicated" and r.item in said}
-    return said, truth
+    if not any(said.values()) and not any(r.label == positive for r in human):
+        used = ", ".join(sorted({r.label for r in judged if r.label is not None})[:5])
+        raise DataError(f"nobody uses the label {positive!r}; the judge says {used}: name the positive label first")
+    votes: dict[str, list[bool]] = {}
+    for r in human:
+        if r.rater_kind == "human" and r.repeat == 0 and r.label is not None and r.item in said:
+            votes.setdefault(r.item, []).append(r.label == positive)
+    truth = {i: None if 2 * sum(v) == len(v) else 2 * sum(v) > len(v) for i, v in votes.items()}
+    ruled = {r.item: r.label == positive for r in human if r.rater_kind == "adjudicated" and r.item in said}
+    return said, truth | ruled
 
 
 def may_stop(
     judged: Sequence[LabelRow], human: Sequence[LabelRow], positive: str, half_width: float, alpha: float = 0.05
 ) -> tuple[tuple[str, Estimate, bool], ...]:
-    """May labelling stop?  TPR and FPR so far with anytime-valid intervals (every look is allowed), and whether each is
-    within +- ``half_width``."""
+    """May labelling stop?  The corrected rate, TPR and FPR of the judged items so far with anytime-valid intervals (every
+    look is allowed), and whether each is within +- ``half_width``.
+
+    Labels may have been drawn by what the judge said, as :func:`next_items` does: within each judge cell the share of
+    positives gets a beta-binomial confidence sequence at ``alpha``/2, and the rest follows from both, the judge's own
+    rate being known.
+    """
     said, truth = _joined(judged, human, positive)
+    share = sum(said.values()) / len(said)
+    cells, value = [], []
+    for cell in (True, False):
+        mine = [t for i, t in truth.items() if t is not None and said[i] == cell]
+        e = beta_binomial(sum(mine), len(mine), alpha / 2)
+        cells.append((0.0, 1.0) if e.low is None or e.high is None else (e.low, e.high))
+        value.append(sum(mine) / len(mine) if mine else None)
+    (l1, u1), (l0, u0) = cells
+    known = [v for v, w in zip(value, (share, 1 - share)) if w > 0]
+    method, n = "beta-binomial sequences in both judge cells", sum(t is not None for t in truth.values())
     out = []
-    for name, wanted in (("TPR", True), ("FPR", False)):
-        mine = [said[i] for i, t in truth.items() if t == wanted]
-        e = beta_binomial(sum(mine), len(mine), alpha)
-        narrow = e.low is not None and e.high is not None and (e.high - e.low) / 2 <= half_width
-        out.append((name, e, narrow))
+    for name, of, ends in (
+        ("rate", _rate, ((l1, l0), (u1, u0))),
+        ("TPR", _tpr, ((l1, u0), (u1, l0))),
+        ("FPR", _fpr, ((u1, l0), (l1, u0))),
+    ):
+        low, high = (_or(of(share, *pair), k) for k, pair in enumerate(ends))
+        at = of(share, value[0] or 0.0, value[1] or 0.0)
+        if None in known or at is None:
+            reason = (
+                "no labels in a judge cell" if None in known else "no_positives" if name == "TPR" else "no_negatives"
+            )
+            e = Estimate.undefined(reason, n=n, low=low, high=high, method=method)
+        else:
+            e = bounded(at, low, high, n, method)
+        out.append((name, e, (high - low) / 2 <= half_width))
     return tuple(out)
+
+
+def _or(value: float | None, other: float) -> float:
+    return other if value is None else value
+
+
+def _rate(w: float, p1: float, p0: float) -> float | None:
+    """Share of positives, where a share ``w`` is called positive and p1, p0 of each cell are."""
+    return w * p1 + (1 - w) * p0
+
+
+def _tpr(w: float, p1: float, p0: float) -> float | None:
+    below = _rate(w, p1, p0)
+    return w * p1 / below if below else None
+
+
+def _fpr(w: float, p1: float, p0: float) -> float | None:
+    return _tpr(w, 1 - p1, 1 - p0)
