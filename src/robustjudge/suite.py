@@ -22,14 +22,18 @@ def suite_names() -> tuple[str, ...]:
     return tuple(sorted(f.name[:-5] for f in files("robustjudge.suites").iterdir() if f.name.endswith(".yaml")))
 
 
+def suite_source(name: str) -> str:
+    """The file of a suite as it is shipped.  Raises :class:`UnknownName`."""
+    if name not in suite_names():
+        raise UnknownName("suite", name, suite_names())
+    return files("robustjudge.suites").joinpath(f"{name}.yaml").read_text("utf-8")
+
+
 @cache
 def _data(name: str) -> dict[str, Any]:
     import yaml
 
-    if name not in suite_names():
-        raise UnknownName("suite", name, suite_names())
-    text = files("robustjudge.suites").joinpath(f"{name}.yaml").read_text("utf-8")
-    data: dict[str, Any] = yaml.safe_load(text)
+    data: dict[str, Any] = yaml.safe_load(suite_source(name))
     return data
 
 

@@ -69,6 +69,18 @@ def test_list_names_things_with_their_origin(cli: Cli, kind: str) -> None:
     assert cli("list", kind, "--names").out.count("\n") == said.out.count("\n")
 
 
+def test_one_thing_is_listed_in_full(cli: Cli) -> None:
+    """A shipped prompt or suite is printed as its file, to start from; anything else as its line."""
+    from robustjudge.prompts.library import source
+    from robustjudge.suite import suite_source
+
+    assert cli("list", "templates", "vanilla").out == source("vanilla").rstrip("\n") + "\n"
+    assert cli("list", "suites", "paper-rq2").out == suite_source("paper-rq2").rstrip("\n") + "\n"
+    assert cli("list", "attacks", "H6").out.startswith("H6 ") and cli("list", "attacks", "H6").out.count("\n") == 1
+    said = cli("list", "templates", "vanila")
+    assert said.code == 2 and "vanilla" in said.err
+
+
 def test_list_of_an_unknown_kind(cli: Cli) -> None:
     said = cli("list", "atacks")
     assert said.code == 2

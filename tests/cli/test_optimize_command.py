@@ -31,7 +31,8 @@ def test_a_judge_that_cannot_be_moved_keeps_its_prompt(
         (["nothing"], "unknown template"),
         (["vanilla", "--size", "huge"], "unknown grid size"),
         (["vanilla", "--objective", "mean"], "unknown objective"),
-        (["gone.toml"], "cannot be read"),
+        (["gone.toml"], "no such file"),
+        (["gone.txt"], "no such file"),
         (["vanilla", *CASES, "--rounds", "0", "--budget", "50"], "give at least"),
         (["vanilla", "--cases", "builtin/logic"], "load more cases"),
     ],
@@ -53,3 +54,17 @@ def test_the_users_own_prompt_in_parts_is_a_start(tmp_path: Path, monkeypatch: p
     args = ["optimize", "mine.toml", "--judge", "scripted/perfect", *CASES, "--attack", "H6", "--rounds", "0"]
     assert command([*args, "--budget", "700", "-o", "out"]) == 0
     assert 'name = "mine"' in Path("out/prompt.toml").read_text()
+
+
+def test_one_block_of_text_is_told_how_it_becomes_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("judge.txt").write_text("Task: {task}\nA: {response_a}\nB: {response_b}\n{verdict}")
+    assert command(["optimize", "judge.txt", "--judge", "scripted/perfect"]) == 2
+    assert "robustjudge list templates vanilla > my-judge.toml" in capsys.readouterr().err
+    assert command(["list", "templates", "vanilla"]) == 0
+    Path("my-judge.toml").write_text(capsys.readouterr().out)
+    assert command(["lint", "my-judge.toml"]) == 0
+    args = ["optimize", "my-judge.toml", "--judge", "scripted/perfect", *CASES, "--attack", "H4", "--rounds", "0"]
+    assert command([*args, "--budget", "700"]) == 0

@@ -21,6 +21,7 @@ def show(
     kind: Annotated[
         str, typer.Argument(help="attacks, defenses, judges, datasets, evaluators, templates, suites, models")
     ],
+    name: Annotated[str, typer.Argument(help="one of them: a template or suite is printed as its file")] = "",
     names: Annotated[bool, typer.Option("--names", help="names only, one a line")] = False,
 ) -> None:
     """List what can be named in a configuration, with its origin."""
@@ -29,12 +30,31 @@ def show(
     if kind not in KINDS:
         raise UnknownName("kind of thing", kind, tuple(KINDS))
     entries = list(KINDS[kind]())
+    if name:
+        known = tuple(n for n, _, _ in entries)
+        if name not in known:
+            raise UnknownName(kind.removesuffix("s"), name, known)
+        whole = _whole(kind, name)
+        if whole:
+            typer.echo(whole.rstrip("\n"))
+            return
+        entries = [e for e in entries if e[0] == name]
     if names:
         typer.echo("\n".join(name for name, _, _ in entries))
         return
     width = max((len(name) for name, _, _ in entries), default=0)
     for name, what, origin in entries:
         typer.echo(visible(f"{name:<{width}}  {what}  [{origin}]"))
+
+
+def _whole(kind: str, name: str) -> str:
+    """The data file of a template or suite as it is shipped; empty for what has none."""
+    from robustjudge.prompts.library import source
+    from robustjudge.suite import suite_names, suite_source
+
+    if kind == "templates":
+        return source(name)
+    return suite_source(name) if kind == "suites" and name in suite_names() else ""
 
 
 def attacks() -> Iterator[Entry]:

@@ -56,7 +56,7 @@ def optimize(
     """Race the prompts of a grid on paired cases, confirm the winner, test it once; "no improvement" is an answer."""
     from robustjudge.attacks import library
     from robustjudge.cli.progress import Progress
-    from robustjudge.errors import UnknownName
+    from robustjudge.errors import DataError, TemplateError, UnknownName
     from robustjudge.execution import Options
     from robustjudge.judges import Prompted
     from robustjudge.nouns import Sampling
@@ -67,6 +67,14 @@ def optimize(
 
     if objective not in ("worst", "cvar"):
         raise UnknownName("objective", objective, ("worst", "cvar"))
+    if Path(prompt).suffix and not Path(prompt).is_file():
+        raise DataError(f"{prompt}: no such file")
+    if not prompt.endswith(".toml") and Path(prompt).is_file():
+        raise TemplateError(
+            f"{prompt}: the optimiser changes a prompt part by part, so give it as a TOML file with a text for each part"
+            " (role, instruction, criteria, verdict form); to start from a shipped one:"
+            " robustjudge list templates vanilla > my-judge.toml"
+        )
     text = _file(Path(prompt)) if prompt.endswith(".toml") else source(prompt)
     grid = Grid.of(text, prompt, size, _file(options) if options else "")  # type: ignore[arg-type]
 

@@ -76,7 +76,7 @@ class Grid:
         if not parts:
             raise TemplateError(
                 f"{where}: the optimiser needs a prompt in parts; write it as TOML with [parts.EI] and so on"
-                " (`robustjudge list templates` names shipped ones to start from)"
+                " (`robustjudge list templates vanilla` prints a shipped one to start from)"
             )
         from_data(base, where)
         shipped = tomllib.loads(files("robustjudge.prompts").joinpath("options.toml").read_text("utf-8"))
@@ -183,7 +183,9 @@ class Grid:
     def _shows_data(self) -> bool:
         """Whether a component other than the layout places a task or response."""
         texts = [t for c in self.components if c.code != LAYOUT for o in c.options for _, t in o.texts]
-        return any(s.slot in UNTRUSTED for t in texts for s in parse(t, self.where, syntax=str(self.base.get("syntax", ""))))
+        return any(
+            s.slot in UNTRUSTED for t in texts for s in parse(t, self.where, syntax=str(self.base.get("syntax", "")))
+        )
 
     def legal(self, config: Config, protocol: str, deep: bool = True) -> None:
         """Raise :class:`TemplateError` unless the prompt renders the task and every candidate exactly once.

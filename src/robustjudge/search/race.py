@@ -245,7 +245,9 @@ class Race:
             except Spent:
                 fewer = self._cut(problem, book, racing, start, order[:seen], items, families)
                 if len(fewer) < 2:
-                    blocks.append(Block(seen, len(racing), len(fewer), incumbent, book.spent, "budget"))
+                    blocks.append(
+                        Block(seen, len(racing), len(racing), incumbent, book.spent, "budget: the best so far")
+                    )
                     return incumbent
                 blocks.append(Block(seen, len(racing), len(fewer), incumbent, book.spent, "cut to the budget"))
                 racing = fewer
