@@ -5,9 +5,10 @@
 MODEL is a folder or GGUF file.  PEER_PYTHON is the interpreter of an environment with nanogcg==0.3.0 and
 transformers==4.47.1 (it does not run beside transformers 5).  Both minimise -log P(target) behind the open assistant
 turn, from the same start string, on one thread fewer than the processors.  Variants of ours: ``plain`` (the peer's
-algorithm with half of the candidates taken greedily and none twice), ``merge`` (the best 2, 4 and 8 swaps also made at
-once, within the same number of evaluations) and, with ``--ablate``, ``whole`` (plain with prefixes not shared).  Compared
-are seconds per step, loss after equal evaluations, and wall time until the peer's final loss.  With ``--log`` every run
+algorithm with a quarter of the swaps the best-ranked, all spread evenly over the positions and none made twice), ``merge``
+(the best 2, 4 and 8 swaps also made at once, within the same number of evaluations) and, with ``--ablate``, ``random``
+(merge, no swap chosen by rank), ``greedy`` (merge, half of them) and ``whole`` (plain, prefixes not shared).  Compared are
+seconds per step, loss after equal evaluations, and wall time until the peer's final loss.  With ``--log`` every run
 is kept as a JSON line and a run that FILE holds is not repeated.
 """
 
@@ -132,6 +133,8 @@ def peer(python: str, folder: Path, i: int, seed: int, steps: int, width: int) -
 VARIANTS: dict[str, dict[str, Any]] = {
     "plain": {"merge": 0},
     "merge": {"merge": 8},
+    "random": {"merge": 8, "greedy": 0.0},
+    "greedy": {"merge": 8, "greedy": 0.5},
     "whole": {"merge": 0, "share": False},
 }
 
@@ -194,7 +197,7 @@ def main() -> None:
     parser.add_argument("--log", type=Path)
     given = parser.parse_args()
     folder = converted(given.model) if given.model.is_file() else given.model
-    names = [*(["nanoGCG"] if given.peer else []), "plain", "merge", *(["whole"] if given.ablate else [])]
+    names = [*(["nanoGCG"] if given.peer else []), *(VARIANTS if given.ablate else ("plain", "merge"))]
     runs = kept(given.log)
     own = Own(folder)
     for seed in range(given.seeds):

@@ -11,7 +11,7 @@ from robustjudge.asks import Losses, Odds, Sample, Spell, Surprise, Swaps
 from robustjudge.attacks.autodan import SYNONYMS, AutoDAN
 from robustjudge.attacks.base import Exhausted, NoCandidate, Plugin, Target, stem
 from robustjudge.attacks.beast import Beast
-from robustjudge.attacks.gcg import GCG, crossed, merged, neighbours, ranked_swaps, sizes
+from robustjudge.attacks.gcg import GCG, merged, neighbours, ranked_swaps, sizes
 from robustjudge.attacks.judge_deceiver import JudgeDeceiver, ranked
 from robustjudge.attacks.search import Best
 from robustjudge.nouns import Budget, Case, Feedback, Surprisal
@@ -179,24 +179,22 @@ def test_gcg_with_merging_fixes_several_positions_per_step() -> None:
     assert list(swaps.items()) == [(0, 1), (1, 2)] and merged((0, 0, 0), swaps) == (1, 2, 0)
 
 
-def test_neighbours_are_new_single_swaps_half_of_them_best_ranked() -> None:
+def test_neighbours_are_new_single_swaps_a_share_of_them_best_ranked() -> None:
     suffix, table = (5, 5, 5), ((5, 1, 2, 3), (4, 5, 6, 7), (8, 9, 5, 1))
     seen = {suffix}
-    batch = neighbours(suffix, table, 6, seen, Random(0))
+    batch = neighbours(suffix, table, 6, seen, Random(0), 0.3)
     assert len(set(batch)) == 6 and all(sum(a != b for a, b in zip(b_, suffix)) == 1 for b_ in batch)
     assert set(batch[:2]) == {(5, 4, 5), (5, 5, 8)}
     assert len(neighbours(suffix, table, 99, seen, Random(0))) == 3  # nine swaps exist, six are seen
     assert neighbours(suffix, table, 5, seen, Random(0)) == ()
 
 
-def test_crossings_are_new_and_differ_from_the_best_by_swaps_made_or_taken_back() -> None:
-    suffix, swaps = (0,) * 6, {0: 1, 1: 2, 2: 3, 3: 4}
-    best = merged(suffix, {0: 1, 1: 2})
-    seen = {best}
-    found = crossed(suffix, best, swaps, 9, seen, Random(0))
-    assert len(found) == len(set(found)) == 9 and best not in found and seen == {best, *found}
-    assert all(ids[at] in (0, swaps.get(at, 0)) for ids in found for at in range(6))
-    assert crossed(suffix, best, swaps, 99, {*seen}, Random(1)) and not crossed(suffix, best, {}, 9, seen, Random(0))
+def test_swaps_are_spread_evenly_over_the_positions() -> None:
+    table = (tuple(range(1, 60)),) * 20
+    for greedy in (0.0, 0.25, 1.0):
+        batch = neighbours((0,) * 20, table, 40, set(), Random(1), greedy)
+        found = Counter(next(at for at, token in enumerate(ids) if token) for ids in batch)
+        assert len(batch) == 40 and len(found) == 20 and max(found.values()) <= 3
 
 
 def test_illegal_suffixes_are_never_returned() -> None:
@@ -219,7 +217,7 @@ def test_the_first_suffix_is_a_legal_repetition_of_a_likely_token() -> None:
 
 SEARCHES = [
     GCG(6, 6, 12, 8),
-    GCG(6, 6, 12, 8, merge=3, cross=3),
+    GCG(6, 6, 12, 8, merge=3),
     JudgeDeceiver.quick(fluency=0.0, contexts=1),
     Beast.quick(),
 ]

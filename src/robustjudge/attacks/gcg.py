@@ -23,6 +23,9 @@ from robustjudge.steps import Steps
 
 Ids = tuple[int, ...]
 Table = tuple[Ids, ...]
+GREEDY = 0.25
+"""Share of the swaps that are the best-ranked.  On a language model's prompts half of them did worse than none after the
+first round in 9 of 10 runs; an exact gradient wants the best of each position tried."""
 
 
 @dataclass
@@ -38,9 +41,11 @@ class Track:
             self.ids, self.loss = ids, loss
 
 
-def neighbours(suffix: Ids, table: Table, width: int, seen: set[Ids], rng: Random) -> tuple[Ids, ...]:
-    """Up to ``width`` single-token swaps of ``suffix`` not seen before, spread evenly over the positions: half of them
-    the best-ranked, the rest at random among the ranked.  A swap for the same token is never made."""
+def neighbours(
+    suffix: Ids, table: Table, width: int, seen: set[Ids], rng: Random, greedy: float = GREEDY
+) -> tuple[Ids, ...]:
+    """Up to ``width`` single-token swaps of ``suffix`` not seen before, spread evenly over the positions: a share
+    ``greedy`` of them the best-ranked, the rest at random among the ranked.  A swap for the same token is never made."""
     out: list[Ids] = []
     order = rng.sample(range(len(suffix)), len(suffix))
 
@@ -52,7 +57,7 @@ def neighbours(suffix: Ids, table: Table, width: int, seen: set[Ids], rng: Rando
 
     ranked = ((at, table[at][r]) for r in range(max(map(len, table), default=0)) for at in order if r < len(table[at]))
     for at, token in ranked:
-        if len(out) >= (width + 1) // 2:
+        if len(out) >= greedy * width:
             break
         add(at, token)
     for at in islice(cycle(reversed(order)), 4 * width):
@@ -87,20 +92,6 @@ def sizes(merge: int) -> tuple[int, ...]:
     return tuple(sorted({2**i for i in range(1, merge.bit_length()) if 2**i < merge} | {merge})) if merge > 0 else ()
 
 
-def crossed(suffix: Ids, best: Ids, swaps: Mapping[int, int], n: int, seen: set[Ids], rng: Random) -> tuple[Ids, ...]:
-    """Up to ``n`` new variations of ``best``: about two of the swaps of ``suffix`` are made or taken back in each."""
-    out: list[Ids] = []
-    for _ in range(4 * n if swaps else 0):
-        turned = {at for at in swaps if rng.random() * len(swaps) < 2}
-        ids = merged(best, {at: suffix[at] if best[at] == swaps[at] else swaps[at] for at in turned})
-        if ids not in seen:
-            seen.add(ids)
-            out.append(ids)
-        if len(out) >= n:
-            break
-    return tuple(out)
-
-
 async def descend(
     start: Ids,
     steps: int,
@@ -110,14 +101,11 @@ async def descend(
     track: Track,
     rng: Random,
     merge: int = 0,
-    cross: int = 0,
+    greedy: float = GREEDY,
 ) -> None:
     """``steps`` rounds of one gradient and ``width`` losses.  The incumbent moves to the best of each round, as
-    published; ``track`` keeps the best of all.
-
-    Of the losses of a round, some go to its best swaps made at once, see :func:`sizes`, and then ``cross`` to variations
-    of what is best by then, see :func:`crossed`.
-    """
+    published; ``track`` keeps the best of all.  With ``merge`` the last losses of a round go to its best swaps made at
+    once, see :func:`sizes`."""
     here = start
     seen = {start}
     together = sizes(merge)
@@ -135,15 +123,13 @@ async def descend(
         table = await gradient(here)
         if not any(table) and not track.ids:
             raise NoCandidate("no prompt shows the suffix: over the context limit, or rewritten by a defense")
-        batch = neighbours(here, table, width - len(together) - cross, seen, rng)
+        batch = neighbours(here, table, width - len(together), seen, rng, greedy)
         if not batch:
             return  # every swap that the gradient offers has been tried
         await score(batch)
         swaps = ranked_swaps(here, batch, [value for value, _ in scored])
         joint = dict.fromkeys(merged(here, dict(islice(swaps.items(), n))) for n in together)
         await score(tuple(ids for ids in joint if ids not in seen))
-        if cross:
-            await score(crossed(here, min(scored)[1], swaps, cross, seen, rng))
         track.trace.append(track.loss)
         best, ids = min(scored)
         if best < inf:
@@ -182,7 +168,7 @@ class GCG(Search):
     """``length`` tokens, ``steps`` rounds of ``width`` single swaps among the ``k`` best per position.
 
     ``init`` gives the first suffix as token ids; ``merge`` > 0 also tries the best swaps of 2, 4, 8, ...
-    up to that many positions at once, and ``cross`` is how many losses of a round go to variations of the best.
+    up to that many positions at once; ``greedy`` is the share of best-ranked swaps, see :func:`neighbours`.
     Losses: ``steps * width``; gradients: ``steps`` (per context and order of the objective).
     """
 
@@ -191,7 +177,7 @@ class GCG(Search):
     width: int = 512
     k: int = 256
     merge: int = 0
-    cross: int = 0
+    greedy: float = GREEDY
     init: tuple[int, ...] = ()
     seed: int = 0
     target: Target = Target()
@@ -226,5 +212,5 @@ class GCG(Search):
         with suppress(Exhausted):  # the budget is spent: best-so-far is the answer
             start = self.init or await opening(case, self.length, self.seed)
             rng = Random(f"{self.seed}/{case.id}/gcg")
-            await descend(start, self.steps, self.width, loss, gradient, track, rng, self.merge, self.cross)
+            await descend(start, self.steps, self.width, loss, gradient, track, rng, self.merge, self.greedy)
         return track
