@@ -10,6 +10,7 @@ import pytest
 
 from core_help import cases, judge, planned
 from robustjudge.attacks.library import attack, attack_names
+from robustjudge.attacks.search import Provenance
 from robustjudge.errors import PlanError
 from robustjudge.judges import Guarded, Panel, Prompted, Service
 from robustjudge.nouns import Access, Budget, Case, Weak
@@ -100,6 +101,13 @@ def test_universal_attacks_are_fitted_on_the_training_clusters_and_deployed_on_t
     assert len([n for n in names(plan) if n[2] == "H1"]) == 4
     done = replace(plan, fitted=((key, made),))
     assert list(done.fits()) == []
+    again = replace(done, attacks=(made, attack("neutral/O4", quick=True)), seeds=(0, 1))
+    phrase = replace(made, phrase="best ever", provenance=Provenance(("c0",)))  # type: ignore[type-var]
+    found = list(replace(again, fitted=((key, phrase),)).cells())
+    deployed = [c for c in found if c.attack == phrase]  # a new seed would change nothing in it
+    assert [(c.case.id, c.seed) for c in deployed] == [("c1", 0), ("c2", 0), ("c3", 0)]
+    controls: list[Any] = [c.attack for c in found if c.attack.name == "neutral(O4)"]
+    assert len(controls) == 6 and all(c.of.phrase == "best ever" and c.access == Access.NONE for c in controls)
     with pytest.raises(PlanError, match="set train_share"):
         replace(plan, train=frozenset()).check(lambda name: Access.ODDS)
 

@@ -86,7 +86,8 @@ class Plan:
             applies = getattr(attack, "applies", None)
             if applies is not None and not applies(case):
                 continue
-            universal = bool(getattr(attack, "universal", False))
+            of = getattr(attack, "of", None)  # what a control is made of
+            universal = bool(getattr(attack, "universal", False) or getattr(of, "universal", False))
             if universal and (case.cluster or case.id) in self.train:
                 continue
             narrowed = getattr(attack, "narrowed", None)
@@ -96,9 +97,12 @@ class Plan:
             threats = self.threats if universal or attack.access > Access.NONE else self.threats[:1]
             for threat in threats:
                 if universal:
-                    attack = fitted.get(fit_key(name, shield, protocol, plain, self._told(threat)), plain)
+                    source = plain if of is None else of
+                    found = fitted.get(fit_key(name, shield, protocol, source, self._told(threat)), source)
+                    attack = found if of is None else replace(plain, of=found)  # type: ignore[type-var]
+                settled = universal and attack.access == Access.NONE  # what was fitted is deployed as it was scored
                 for seed in self.seeds:
-                    drawn = attack if seed == 0 else reseeded(attack, seed)
+                    drawn = attack if seed == 0 or settled else reseeded(attack, seed)
                     if seed != self.seeds[0] and drawn is attack and not _random(attack, judge, protocol):
                         continue  # nothing on our side is drawn anew: it would be the same measurement again
                     cell = Cell(
@@ -166,7 +170,9 @@ class Plan:
                 refuses = getattr(defense, "refuses", None)
                 why = refuses(judge) if refuses is not None else ""
                 if why:
-                    raise PlanError(f"defense {shield} cannot guard judge {name}: {why}; give this judge a file of its own")
+                    raise PlanError(
+                        f"defense {shield} cannot guard judge {name}: {why}; give this judge a file of its own"
+                    )
             models = models_of(judge)
             for p in prompted(judge):
                 if p.expect and access(p.model) < Access.ODDS:

@@ -117,7 +117,7 @@ def test_a_universal_attack_is_fitted_on_every_surrogate_and_tried_on_every_vict
         lambda: iter(CASES),
         judges,
         (Pointwise(), Appeal(turns=1)),  # an appeal has no universal attack to fit
-        (attack("identity"), replace(attack("O7", quick=True), positions=1)),
+        (attack("identity"), replace(attack("O7", quick=True), positions=1), attack("neutral/O7", quick=True)),
         threats=tuple(ThreatModel("surrogate", j, name=w) for w, j in judges),
         train=frozenset({"c0"}),
         cleans=1,
@@ -129,6 +129,7 @@ def test_a_universal_attack_is_fitted_on_every_surrogate_and_tried_on_every_vict
     assert [t["columns"] for t in report["side_by_side"]] == [[f"tuned on the surrogate judge {w}" for w in models]] * 2
     assert found == {(a, b): float(a == b) for a in models for b in models}
     for p in report["panels"]:
+        assert {x["attack"]: x["counts"]["planned"] for x in p["lines"]} == {"O7": 2, "identity": 3, "neutral(O7)": 2}
         assert p["fitted"]["O7"] == {
             "access": "ODDS",
             "cases": 1,

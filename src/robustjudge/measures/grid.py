@@ -128,7 +128,8 @@ def panels(table: Any, settings: Settings | None = None) -> tuple[Panel, ...]:
         alike = np.flatnonzero((found[:, [0, 1, 2, 4]] == code[[0, 1, 2, 4]]).all(axis=1))
         rows = group == g
         if len(alike) > 1:
-            rows = rows | (free & np.isin(group, alike))
+            attacks = table["attack"].codes
+            rows = rows | (free & np.isin(group, alike) & ~np.isin(attacks, attacks[rows]))
         out.append(_panel(table.where(rows), names, int(code[4]), settings))
     shape = {"pointwise": 0, "appeal": 1, "pairwise": 2, "best_of": 3}
     return tuple(
