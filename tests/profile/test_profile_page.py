@@ -44,5 +44,5 @@ def test_hostile_texts_stay_text() -> None:
 def test_the_page_says_what_is_unknown() -> None:
     p = calibrate_judge([0], ["FAILURE"], lambda _: "FAILURE")
     html = page(p)
-    assert "undefined: no_positives" in html and "refused 0" in html and "Inconclusive." in html
+    assert "undefined: no positives" in html and "refused 0" in html and "Inconclusive." in html
     assert "Content address" in page(JudgeProfile())

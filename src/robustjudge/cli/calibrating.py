@@ -188,6 +188,10 @@ def write(done: Calibration, output: Path) -> None:
     typer.echo(f"package: {output / 'profile.json'} ({address[:12]})\npage: {output / 'page.html'}")
 
 
+FLAGS = ("fatigue", "intra_rater", "reconciled_labels", "leak")
+"""Checks whose failing stops nothing, and which a reader must still know."""
+
+
 def _figures(done: Calibration) -> list[str]:
     p = done.profile
     people = p.humans.get("agreement", {})
@@ -201,10 +205,15 @@ def _figures(done: Calibration) -> list[str]:
             out.append(f"in {name}: {s['disputed']} of {s['items']} items disputed")
         for d in done.disagreements[:10]:
             out.append(f"raters differ on {d.item}: " + ", ".join(f"{r} {v}" for r, v in d.labels))
+    out += [
+        f"flagged, {c.name.replace('_', ' ')}: {c.detail}" for c in p.checks if c.name in FLAGS and c.result == "fail"
+    ]
     if done.corrected is not None:
-        out.append(
-            f"rate on unlabelled items: raw {shown(done.corrected.raw)}, corrected {shown(done.corrected.corrected)}"
-        )
+        c = done.corrected
+        how = f" ({c.estimator})" if c.estimator else ""
+        out.append(f"rate: raw {shown(c.raw)}, labels only {shown(c.labels_only)}, corrected{how} {shown(c.corrected)}")
+        out += [f"rate, {name}: {shown(e)}" for name, e in c.others]
+        out += [f"rate: {told}" for told in (c.refusal, *c.notes) if told]
     return [*out, f"labels: {p.labels_needed}"] if p.labels_needed else out
 
 

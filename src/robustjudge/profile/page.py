@@ -34,6 +34,7 @@ def page(profile: JudgeProfile) -> str:
         said="Every step of the protocol passed." if profile.outcome == "certified" else "",
         meaning=_MEANING[profile.outcome],
         people=_rows(body["humans"].get("agreement", {})),
+        sittings=[(k, _Dotted(v)) for k, v in sorted(body["humans"].get("sittings", {}).items())],
         main=[(label, _Dotted(body[k])) for k, label in _NAMES.items() if body[k]["method"] != "none"],
         rates=_rows(body["rates"]),
         worst=_rows(body["rates_unread_as_error"]),
@@ -89,8 +90,9 @@ _TITLES = {
     "nnd": "Number needed to diagnose (1/J)",
     "prevalence_index": "Prevalence index: both positive less both negative",
     "raw_agreement": "Raw agreement with the reference",
-    "corrected_rate": "Corrected rate of the unlabelled items",
-    "judge_rate_unlabelled": "Judge's own rate on the unlabelled items",
+    "corrected_rate": "Rate, corrected as the design allows",
+    "judge_rate_unlabelled": "Rate as the judge sees it, uncorrected",
+    "labels_only_rate": "Rate among the labels alone",
 }
 _MEANING = {
     "certified": "Rates that this judge produces on this population may be read, and corrected, with the figures below.",

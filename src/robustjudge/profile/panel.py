@@ -1,4 +1,4 @@
-"""What people said of the items, before any reconciliation: agreement, disputes, fatigue, and the reference they give."""
+"""What people said of the items, before any reconciliation: agreement, disputes, and the reference they give."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -15,10 +14,7 @@ from robustjudge.errors import DataError
 from robustjudge.measures import raters
 from robustjudge.measures.agreement import gwet_ac1, kappa, raw_agreement
 from robustjudge.measures.base import Floats
-from robustjudge.measures.drift import two_windows
-from robustjudge.measures.intervals import wilson
 from robustjudge.nouns import Estimate
-from robustjudge.profile.package import Check
 from robustjudge.profile.table import Groups, Pattern, Table
 
 
@@ -137,43 +133,6 @@ def _disagreements(g: Groups) -> tuple[Disagreement, ...]:
     found = [(i, k) for i, k in zip(g.items, g.kind.tolist()) if k in split]
     found.sort(key=lambda x: (-often[split[x[1]]], x[0]))
     return tuple(Disagreement(i, told[k], g.kinds[k].stratum or "") for i, k in found)
-
-
-def fatigue(t: Table) -> list[Check]:
-    """Drift within a sitting: label rate first against last third, repeats, seconds; flagged, never corrected."""
-    out = []
-    again = [
-        (t.human[r][i], later[0]) for r, g in t.repeats.items() for i, later in g.items() if i in t.human.get(r, {})
-    ]
-    same = wilson(sum(a == b for a, b in again), len(again), reason="no hidden repeats")
-    labelled = sum(len(g) for g in t.human.values())
-    if not again:
-        out.append(Check("intra_rater", "not_run", "no hidden repeats (at least 10 % of items are advised)"))
-    else:
-        share = len(again) / max(labelled, 1)
-        told = f"{same.value:.2f} [{same.low:.2f}, {same.high:.2f}] on {len(again)} repeats ({share:.0%} of labels)"
-        out.append(Check("intra_rater", "fail" if (same.high or 0) < 0.8 else "pass", told))
-    drifted, slow = [], []
-    for rater, places in sorted(t.sitting.items()):
-        rows = places.rows()
-        third = len(rows) // 3
-        if third < 5:
-            continue
-        given = t.human.get(rater, {})
-        labels = list(map(given.get, map(itemgetter(2), rows)))
-        top = Counter(labels).most_common(1)[0][0]
-        first, last = labels[:third], labels[-third:]
-        w = two_windows(first.count(top), third, last.count(top), third)
-        if w.fisher_p is not None and w.fisher_p < 0.01:
-            d = w.difference
-            drifted.append(f"{rater}: share of {top!r} changed by {-(d.value or 0):+.2f} from first to last third")
-        times = [s for _, _, _, s in rows if s is not None]
-        if len(times) == len(rows) and float(np.median(times[-third:])) < 0.5 * float(np.median(times[:third])):
-            slow.append(f"{rater}: last third took under half the time per item")
-    ran = any(len(places.item) >= 15 for places in t.sitting.values())
-    found = "; ".join(drifted + slow)
-    out.append(Check("fatigue", "fail" if found else "pass" if ran else "not_run", found))
-    return out
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from robustjudge.measures.ordinal import mean_bias
 from robustjudge.measures.transfer import transfer_test
 from robustjudge.nouns import Estimate
 from robustjudge.profile import build, checks, panel, table, versus
+from robustjudge.profile.fatigue import fatigue
 from robustjudge.profile.longform import BadLabel, LabelRow, file_sha256
 from robustjudge.profile.package import Check, JudgeProfile, Outcome
 from robustjudge.profile.scores import score_calibration
@@ -222,9 +223,10 @@ class _Run:
             raise _Refused(3, f"needs two raters on at least one item; found {n} rater{'s' if n != 1 else ''}")
         people = panel.agreement(t, s.labels)
         self.checks.append(checks.reconciled(people.pairs))
-        self.checks.extend(panel.fatigue(t))
+        tired, figures = fatigue(t)
+        self.checks.extend(tired)
         self.disagreements = people.disagreements
-        self.profile = replace(self.profile, humans=people.section)
+        self.profile = replace(self.profile, humans={**people.section, "sittings": figures})
         low = people.floor.low
         if low is None or low < s.policy.human_kappa:
             told = "undefined" if people.floor.value is None else f"{people.floor.value:.3f}, lower bound {low:.3f}"
@@ -312,8 +314,10 @@ class _Run:
                 self.corrected = correct_active(self._drawn(), *versus.judge_totals(t, self.positive))
             else:
                 self.corrected = correct_rate(self.design, c, positives, unlabelled)
-            e = self.corrected.corrected
-            out["rates"] |= {"judge_rate_unlabelled": self.corrected.raw, "corrected_rate": e}
+            found = self.corrected
+            out["rates"] |= {"judge_rate_unlabelled": found.raw, "corrected_rate": found.corrected}
+            out["rates"] |= {"labels_only_rate": found.labels_only}
+            out["rates"] |= {f"corrected_rate ({name})": e for name, e in found.others}
         return out
 
     def _drawn(self) -> Drawn:
