@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from core_help import cases, judge
+from core_help import cases, judge, planned
 from robustjudge.asks import Complete, Invoke, Weigh
 from robustjudge.errors import ConfigError, DataError, PlanError
 from robustjudge.judges import (
@@ -27,7 +27,7 @@ from robustjudge.judges import (
     undefended,
     verdict_grammar,
 )
-from robustjudge.nouns import TIE, Case, Completion, Frame, Slate, Status, Verdict, Weak, Weights
+from robustjudge.nouns import TIE, Access, Case, Completion, Frame, Slate, Status, Verdict, Weak, Weights
 from robustjudge.prompts.library import template
 from robustjudge.protocols import BestOf, Pairwise, Pointwise, size
 from robustjudge.steps import run
@@ -211,6 +211,25 @@ def test_a_service_may_give_parts_and_winners() -> None:
     assert run(picks(TWO), lambda ask: Completion('{"best": 1}')).choice == 1
     for bad in ("0", "3", '"1"', "true"):
         assert run(picks(TWO), lambda ask, b=bad: Completion(f'{{"best": {b}}}')).status == "unparsed"  # type: ignore[misc]
+
+
+def test_a_service_may_answer_with_a_number_alone_and_its_scale_has_two_ends() -> None:
+    assert run(Service("s")(ONE), lambda ask: Completion("3")).score == 3
+    for bad in ("11", '"3"', "true", "null"):
+        assert run(Service("s")(ONE), lambda ask, b=bad: Completion(b)).status == "unparsed"  # type: ignore[misc]
+    for low, high in ((20.0, 10.0), (1.0, 1.0), (0.0, float("inf")), (float("nan"), 1.0)):
+        with pytest.raises(ConfigError, match="low must be under high"):
+            Service("s", low, high)
+
+
+def test_a_service_that_compares_nothing_is_not_asked_for_pairs() -> None:
+    """Known before any call: each of its verdicts would have been unparsed, and paid for."""
+    for protocol in (Pairwise(), BestOf(3)):
+        for asked in (Service("house"), Panel((Service("a", winner="best"), Service("b")))):
+            with pytest.raises(PlanError, match=f"judge house .* cannot be asked {protocol.kind}"):
+                planned(cases(1), judges=(("house", asked),), protocols=(protocol,)).check(lambda model: Access.SCORE)
+        picks = planned(cases(1), judges=(("house", Service("h", winner="best")),), protocols=(protocol,))
+        picks.check(lambda model: Access.SCORE)
 
 
 def test_a_service_keeps_the_status_of_its_answer_and_refuses_a_prompt_defense() -> None:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from math import exp
+from math import exp, inf
 from statistics import median
 from typing import Any, Protocol as Interface, runtime_checkable
 
@@ -280,8 +280,8 @@ def aggregate(verdicts: tuple[Verdict, ...]) -> Verdict:
 class Service:
     """A judge that somebody else owns, reached by name (an HTTP endpoint or a Python callable).
 
-    The answer is JSON.  ``overall`` is the dotted path of the score, or ``""`` with ``parts`` given: then the mean of
-    the parts.  ``parts`` maps names of sub-scores to their paths.  ``winner`` is the path of the chosen slot (counted
+    The answer is JSON, or a number alone.  ``overall`` is the dotted path of the score, or ``""`` with ``parts`` given:
+    then the mean of the parts.  ``parts`` maps names of sub-scores to their paths.  ``winner`` is the path of the chosen slot (counted
     from ``winner_base``) for judges that compare.  Scores off the scale give ``unparsed``, never a clipped value.
     """
 
@@ -293,6 +293,12 @@ class Service:
     winner: str = ""
     winner_base: int = 0
     rationale: str = ""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.low, str) or isinstance(self.high, str) or not -inf < self.low < self.high < inf:
+            raise ConfigError(
+                f"service {self.name!r}: low must be under high, the ends of its score scale, not {self.low} and {self.high}"
+            )
 
     async def __call__(self, slate: Slate) -> Verdict:
         if slate.frame.before or slate.frame.after:
@@ -325,7 +331,9 @@ class Service:
             if value is None:
                 return Verdict(status="unparsed", reason=f"no score on the scale at {path!r}", raw=text, rationale=why)
             parts.append((name, value))
-        if self.overall:
+        if not isinstance(data, (dict, list)) and not self.parts:  # the whole answer is the score
+            score = self._number(data)
+        elif self.overall:
             score = self._number(_path(data, self.overall))
         else:
             score = sum(v for _, v in parts) / len(parts) if parts else None

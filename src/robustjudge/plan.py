@@ -166,6 +166,12 @@ class Plan:
                     f"{what} {', '.join(twice)} stands twice in the plan, so its rows could not be told apart"
                 )
         for name, judge in self.judges:
+            for protocol in self.protocols:
+                if protocol.kind in ("pairwise", "best_of") and not all(s.winner for s in services(judge)):
+                    raise PlanError(
+                        f"judge {name} is a service that scores one response and says of no pair which is better, so it cannot"
+                        f" be asked {protocol.kind}; leave this protocol out, or set winner to where the chosen slot stands"
+                    )
             for shield, defense in self.defenses:
                 refuses = getattr(defense, "refuses", None)
                 why = refuses(judge) if refuses is not None else ""
@@ -257,6 +263,11 @@ def prompted(judge: Judge) -> tuple[Prompted, ...]:
     if isinstance(judge, Prompted):
         return (judge,)
     return tuple(p for part in inner(judge) for p in prompted(part))
+
+
+def services(judge: Judge) -> tuple[Service, ...]:
+    """Every service inside ``judge``."""
+    return (judge,) if isinstance(judge, Service) else tuple(s for part in inner(judge) for s in services(part))
 
 
 def target_of(judge: Judge, protocol: Protocol, kind: str = "open") -> Target:

@@ -190,3 +190,15 @@ def test_a_surrogate_answers_attackers_and_may_be_left_alone_itself(tmp_path: Pa
     assert [name for name, _ in plan.judges] == ["v"]
     (threat,) = plan.threats
     assert threat.label == "surrogate s" and threat.surrogate == Prompted("scripted/noisy", template("robustjudge"))
+
+
+def test_a_key_that_a_service_does_not_have_is_told_with_the_nearest(tmp_path: Path) -> None:
+    file = tmp_path / "robustjudge.yaml"
+    for text, told in (
+        ("overal: x", "Did you mean overall"),
+        ("parts: [a]", "parts maps"),
+        ("low: 9, high: 1", "low must"),
+    ):
+        file.write_text(f"judges: {{j: {{service: {{name: s, callable: 'm:f', {text}}}}}}}\n")
+        with pytest.raises(ConfigError, match=told):
+            plan_of(read_config(file))

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
+import linecache
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -183,6 +187,20 @@ def test_open_service() -> None:
     assert isinstance(open_service("a", lambda s: 1), CallableService)
     with pytest.raises(ConfigError):
         open_service("a", "http://h")  # type: ignore[arg-type]
+
+
+def test_a_function_whose_code_changed_is_another_judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers of the code before an edit are never taken for those of the code after it."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    marks = []
+    for score in (3, 3, 4):
+        (tmp_path / "house_judge.py").write_text(f"def grade(slate):\n    return {score}\n")
+        sys.modules.pop("house_judge", None)
+        linecache.clearcache()
+        importlib.invalidate_caches()
+        marks.append(CallableService("house", importlib.import_module("house_judge").grade).identity)
+    assert marks[0] == marks[1] != marks[2]
+    assert CallableService("x", len).identity.startswith("callable\nx\nbuiltins.len")
 
 
 def test_services_are_told_apart_in_the_ledger() -> None:

@@ -251,6 +251,10 @@ def _next(reason: str, status: str, cell: str, error: str | None) -> str:
             f"most often: {reason}; `robustjudge doctor --live` checks the endpoint,"
             " `robustjudge run --resume runs --retry-errors` tries again"
         )
+    if reason.startswith(("no score on the scale at", "no slot number at", "slot ")):
+        return (
+            f"most often: {status} ({reason}); the report shows answers: compare low, high and the paths of the service"
+        )
     return f"most often: {status} ({reason}); the report shows replies, `robustjudge lint` checks the prompt and its reader"
 
 

@@ -216,6 +216,14 @@ def judge_of(c: JudgeConfig, base: Path) -> Judge:
         for key in (*_ENDPOINT, "callable"):
             given.pop(key, None)
         parts = given.pop("parts", {})
+        known = tuple(Service.__dataclass_fields__)
+        unknown = sorted(set(given) - set(known))
+        if unknown:
+            raise UnknownName("key of a service", unknown[0], (*known, *_ENDPOINT, "callable"))
+        if not isinstance(parts, dict):
+            raise ConfigError(
+                "service: parts maps the names of sub-scores to where they stand, {clarity: result.clarity}"
+            )
         try:
             judge = Service(parts=tuple(parts.items()), **given)
         except TypeError as fault:

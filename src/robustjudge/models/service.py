@@ -24,7 +24,7 @@ from robustjudge.models.base import Settings, bare, settings_from
 from robustjudge.models.faults import failed, parsed, unusable
 from robustjudge.models.wire import Reply, Wire
 from robustjudge.nouns import Completion, Slate
-from robustjudge.spec import canonical, register
+from robustjudge.spec import canonical, digest, register
 
 _SLOT = re.compile(r"\{([a-z]+)(?:\.([A-Za-z0-9_-]+))?\}")
 SLOTS = ("task", "response", "responses", "reference", "history", "exchange", "kind", "language", "meta")
@@ -176,9 +176,19 @@ class HttpService:
         await self._wire.close()
 
 
+def _code(function: Callable[..., Any]) -> str:
+    """A hash of the module that the function stands in, so that answers of its earlier code are not taken for its own."""
+    module = inspect.getmodule(function) or inspect.getmodule(type(function))
+    try:
+        return digest(inspect.getsource(module)) if module is not None else ""
+    except (OSError, TypeError):  # typed at a prompt, or compiled
+        return ""
+
+
 class CallableService:
     """A Python function as a judge: ``(Slate) -> text, number or JSON-able mapping``, plain or async.
 
+    The ledger tells its answers apart by its name and the text of its module; what that module calls is not seen.
     A plain function runs in a thread, one call at a time unless ``concurrency`` says it is thread-safe.  What it
     raises becomes an error row, never the end of the run.
     """
@@ -188,7 +198,7 @@ class CallableService:
         self._function = function
         self._places = asyncio.Semaphore(concurrency)
         where = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', type(function).__name__)}"
-        self.identity = "\n".join(("callable", name, where))
+        self.identity = "\n".join(("callable", name, where, _code(function)))
 
     async def invoke(self, ask: Invoke) -> Completion:
         """The function's answer as JSON text."""
