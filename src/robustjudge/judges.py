@@ -281,8 +281,9 @@ class Service:
     """A judge that somebody else owns, reached by name (an HTTP endpoint or a Python callable).
 
     The answer is JSON, or a number alone.  ``overall`` is the dotted path of the score, or ``""`` with ``parts`` given:
-    then the mean of the parts.  ``parts`` maps names of sub-scores to their paths.  ``winner`` is the path of the chosen slot (counted
-    from ``winner_base``) for judges that compare.  Scores off the scale give ``unparsed``, never a clipped value.
+    then the mean of the parts.  ``parts`` maps names of sub-scores to their paths.  ``winner`` is the path of the chosen
+    slot (counted from ``winner_base``) for judges that compare.  Scores off the scale give ``unparsed``, never a clipped
+    value.
     """
 
     name: str
