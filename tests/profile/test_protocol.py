@@ -296,6 +296,16 @@ def test_diff_and_reconcile() -> None:
     r = reconcile(a, (500, 1000), b, (450, 1000))
     assert not r.refusal and r.difference.low is not None and r.difference.high is not None
     assert r.difference.low < 0 < r.difference.high
+    assert (
+        not r.note
+        and "not tested by the second" in reconcile(a, (500, 1000), calibrate(planted(), STUDY).profile, (5, 10)).note
+    )
+    failed = calibrate(planted(strata=True), replace(STUDY, policy=CalibrationPolicy(tpr=0.99))).profile
+    assert (
+        failed.outcome == "refused" and "package was refused" in reconcile(a, (500, 1000), failed, (450, 1000)).refusal
+    )
+    told = correct_with(failed, 500, 1000, untested_ok=True)
+    assert told[0].value is None and "misses the policy" in told[1]
     other = calibrate(planted(), replace(STUDY, rubric="Something else happens.")).profile
     assert "different rubrics" in reconcile(a, (5, 10), other, (5, 10)).refusal
     letters = calibrate(

@@ -122,6 +122,8 @@ def reconcile(
         typer.echo(visible(f"refused: {r.refusal}"))
         raise typer.Exit(3)
     typer.echo(f"difference: {shown(r.difference)}")
+    if r.note:
+        typer.echo(f"note: {r.note}")
 
 
 @app.command("correct")
@@ -191,7 +193,9 @@ def drift(
     run_length: Annotated[float, typer.Option(help="control chart: one false alarm in so many runs")] = 370.0,
     save: Annotated[Path | None, typer.Option(help="write the new verdicts here as CSV")] = None,
 ) -> None:
-    """Frozen anchors judged again: flip rate, kappa old-new, who moved, and a control chart.  Exit 1: the judge moved."""
+    """Frozen anchors judged again: flip rate, kappa old-new, who moved, and a control chart.
+
+    Exit 1: the judge moved; 3: not comparable."""
     from robustjudge.errors import ConfigError
     from robustjudge.execution import Options
     from robustjudge.profile import drift as d
@@ -216,3 +220,5 @@ def drift(
         typer.echo(visible(line))
     if report.judge_moved:
         raise typer.Exit(1)
+    if not report.same:
+        raise typer.Exit(3)

@@ -182,6 +182,7 @@ class Reconciled:
     difference: Estimate
     raw_difference: float
     refusal: str = ""
+    note: str = ""
 
 
 def reconcile(
@@ -203,10 +204,16 @@ def reconcile(
         return Reconciled(a, b, nothing, raw, "; ".join(why))
     low, high = mover(a.value, (a.low, a.high), b.value, (b.low, b.high))
     difference = bounded(a.value - b.value, low, high, a.n + b.n, "rogan-gladen difference, mover", span=(-1.0, 1.0))
-    return Reconciled(a, b, difference, raw)
+    untested = [n for n, p in (("first", first), ("second", second)) if p.transfer.get("status") == "untested"]
+    note = (
+        f"each profile holds for its own population only; transfer was not tested by the {' and the '.join(untested)}"
+    )
+    return Reconciled(a, b, difference, raw, note=note if untested else "")
 
 
 def _unfit(name: str, p: JudgeProfile) -> str:
+    if p.outcome == "refused":
+        return f"the {name} package was refused ({p.refusal}): it may not correct"
     if p.population.get("design") in ("unknown", "", None):
         return f"the {name} profile's items were chosen in an unknown way: it may not correct"
     if p.population.get("design") in WEIGHTED:
