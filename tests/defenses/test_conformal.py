@@ -123,6 +123,8 @@ def test_a_threshold_of_another_model_detector_or_setting_is_refused() -> None:
     assert Perplexity("m", threshold, worth="abstain", scope="all").tau == threshold
     with pytest.raises(ConfigError, match="calibrated on model m, not other"):
         Perplexity("other", threshold)
+    with pytest.raises(ConfigError, match="calibrated for perplexity, not for llm_detector"):
+        LLMDetector("another", threshold)  # the detector is the first thing that is wrong
     for make in (
         lambda: WindowedPerplexity("m", threshold),
         lambda: Perplexity("m", threshold, statistic="z"),

@@ -131,6 +131,15 @@ def test_unknown_names_are_answered() -> None:
         ("name = 'x'\n[layout]\npointwise = '{task} {task} {response}'", "line 1: slot {task} is used twice"),
         ("name = 'x'\n[layout]\npairwise = '{task} {response_a}'", "{response_b} is missing"),
         ("name = 'x'\n[layout]\npointwise = 'hi {{ task | e }} {response}'", "nothing is evaluated"),
+        ("name = 'x'\nparts = 3", "x.toml: parts is a table, not int"),
+        ("name = 'x'\norder = 'EI'", "x.toml: order is a list, not str"),
+        ("name = 'x'\nprotocols = ['pointwize']", "pointwise"),
+        ("name = 'x'\nscale = 3", "scale is {low, high, step}"),
+        ("name = 'x'\nscale = {low = 1, hgh = 3}", "Did you mean high"),
+        (
+            "name = 'x'\norder = ['EI']\n[parts.EI]\nall = 'Rate {response}.'",
+            "x.toml, user message, line 5: slot {response} is used twice .first on x.toml, system message, line 1",
+        ),
     ],
 )
 def test_bad_files_are_refused_with_their_place(toml: str, said: str) -> None:

@@ -104,12 +104,14 @@ class Threshold:
 
     def check(self, detector: str, key: str, model: str) -> None:
         """Raises :class:`ConfigError` where the threshold belongs to another model or another detector."""
+        if detector != self.detector:
+            raise ConfigError(f"this threshold was calibrated for {self.detector}, not for {detector}: calibrate one for it")
         if model != self.model:
             raise ConfigError(
                 f"this threshold of {self.detector} was calibrated on model {self.model or 'none'}, not {model or 'none'};"
                 " suspicions of two models are not comparable: calibrate again"
             )
-        if (detector, key) != (self.detector, self.key):
+        if key != self.key:
             raise ConfigError(
                 f"this threshold was calibrated for another setting of {self.detector} than this {detector};"
                 " calibrate again, or use the settings it was made with"

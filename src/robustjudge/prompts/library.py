@@ -96,6 +96,12 @@ def from_data(data: Mapping[str, Any], where: str) -> Template:
     if "name" not in data:
         raise TemplateError(f"{where}, line 1: the template has no name")
     parts = data.get("parts", {})
+    for key, kind, what in (("parts", Mapping, "a table"), ("order", list, "a list"), ("protocols", list, "a list")):
+        if key in data and not isinstance(data[key], (kind, tuple) if kind is list else kind):
+            raise TemplateError(f"{where}: {key} is {what}, not {type(data[key]).__name__}")
+    for protocol in data.get("protocols", ()):
+        if protocol not in PROTOCOLS:
+            raise UnknownName(f"protocol of {where}", str(protocol), PROTOCOLS)
     for code in (*parts, *data.get("order", ())):
         if code not in CODES:
             raise UnknownName(f"component of {where}", code, CODES)
@@ -130,7 +136,7 @@ def _form(data: Mapping[str, Any], protocol: str, where: str) -> Form:
         raise UnknownName(f"native form of {where}", native, STYLES)
     if native and not chosen:
         messages = messages[1:]
-    scale = native_scale(native, protocol != "pointwise") if native else _scale(data.get("scale", {}), protocol)
+    scale = native_scale(native, protocol != "pointwise") if native else _scale(data.get("scale", {}), protocol, where)
     return Form(
         protocol,
         messages,
@@ -152,11 +158,16 @@ def _variant(given: Any, protocol: str) -> str:
     return str(given)
 
 
-def _scale(given: Any, protocol: str) -> Scale:
+def _scale(given: Any, protocol: str, where: str) -> Scale:
     if given == "success_failure":
         return success_failure()
     if given == "yes_no":
         return yes_no()
+    if not isinstance(given, Mapping):
+        raise TemplateError(f"{where}: scale is {{low, high, step}}, yes_no or success_failure, not {given!r}")
+    for key in given:
+        if key not in ("low", "high", "step"):
+            raise UnknownName(f"key of the scale of {where}", str(key), ("low", "high", "step"))
     if protocol == "pointwise":
         return likert(given.get("low", 1), given.get("high", 10), given.get("step", 1))
     return letters(2)

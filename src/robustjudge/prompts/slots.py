@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from robustjudge.errors import TemplateError
 
@@ -33,11 +33,13 @@ _CODE = re.compile(r"\{%|\{\{[^{}\n]{0,80}[.|(\[][^{}\n]{0,80}\}\}")
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A stretch of literal text, or one slot (``slot`` is its name, ``text`` what stands in the source)."""
+    """A stretch of literal text, or one slot (``slot`` is its name, ``text`` what stands in the source); ``line`` counts
+    within the text that ``where`` names."""
 
     text: str
     slot: str = ""
     line: int = 0
+    where: str = field(default="", compare=False)
 
 
 def hidden(text: str) -> tuple[int, str] | None:
@@ -82,7 +84,7 @@ def parse(
         slot = _slot(given, names, f"{where}, line {line}", "" if m[2] else _FORMATTED)
         if m.start() > at:
             out.append(Segment(text[at : m.start()], "", first + text.count("\n", 0, at)))
-        out.append(Segment(m[0], slot, line))
+        out.append(Segment(m[0], slot, line, where))
         at = m.end()
     if at < len(text):
         out.append(Segment(text[at:], "", first + text.count("\n", 0, at)))
@@ -127,7 +129,7 @@ def _formatted(text: str, where: str, names: dict[str, str], first: int) -> tupl
         slot = _slot(m[1], names, f"{where}, line {line}")
         if literal:
             out.append(Segment(literal, "", started))
-        out.append(Segment(m[0], slot, line))
+        out.append(Segment(m[0], slot, line, where))
         literal, started = "", line
     literal += text[at:]
     return (*out, Segment(literal, "", started)) if literal else tuple(out)
@@ -157,17 +159,19 @@ def check(segments: Iterable[Segment], protocol: str, where: str, renames: Itera
     """Refuse a prompt that shows a candidate (or any data) twice or not at all; the message names the line, and slots by
     the user's names for them."""
     theirs = {ours: name for name, ours in renames}
-    seen: dict[str, int] = {}
+    seen: dict[str, Segment] = {}
     for s in segments:
         if not s.slot or s.slot in TRUSTED:
             continue
         name = s.slot.removesuffix("_section")
         if name in seen:
+            first = seen[name]
             raise TemplateError(
-                f"{where}, line {s.line}: slot {{{theirs.get(s.slot, s.slot)}}} is used twice (first on line {seen[name]}); "
-                "each text must stand in the prompt exactly once"
+                f"{s.where or where}, line {s.line}: slot {{{theirs.get(s.slot, s.slot)}}} is used twice (first on"
+                f" {'' if first.where == s.where else f'{first.where}, '}line {first.line}); each text must stand in the"
+                " prompt exactly once"
             )
-        seen[name] = s.line
+        seen[name] = s
     shown = set(seen) & CANDIDATES
     wanted = {"pointwise": [{"response"}], "pairwise": [{"response_a", "response_b"}, {"responses"}]}.get(
         protocol, [{"responses"}]
@@ -176,10 +180,9 @@ def check(segments: Iterable[Segment], protocol: str, where: str, renames: Itera
         return
     missing = sorted(wanted[0] - shown)
     if missing:
-        last = max(seen.values(), default=1)
+        last = max((s.line for s in seen.values()), default=1)
         wants, lacks = (" and ".join("{" + theirs.get(x, x) + "}" for x in xs) for xs in (sorted(wanted[0]), missing))
         raise TemplateError(f"{where}, line {last}: a {protocol} prompt must show {wants}; {lacks} is missing")
     extra = sorted(shown - wanted[0])[0]
-    raise TemplateError(
-        f"{where}, line {seen[extra]}: slot {{{theirs.get(extra, extra)}}} has no place in a {protocol} prompt"
-    )
+    place = f"{seen[extra].where or where}, line {seen[extra].line}"
+    raise TemplateError(f"{place}: slot {{{theirs.get(extra, extra)}}} has no place in a {protocol} prompt")
