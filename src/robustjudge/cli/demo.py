@@ -67,7 +67,7 @@ def demo(
 def planned(per_task: int) -> tuple[Plan, dict[str, Any]]:
     """The demo's plan and its planted models: pointwise for all tasks, pairwise for two."""
     from robustjudge.attacks import library
-    from robustjudge.config.build import KINDS
+    from robustjudge.datasets.base import KINDS
     from robustjudge.datasets.builtin_cases import builtin
     from robustjudge.judges import Prompted
     from robustjudge.models.scripted import Gameable, perfect

@@ -11,7 +11,7 @@ from robustjudge.attacks import library
 from robustjudge.attacks.base import Attack
 from robustjudge.config.intake import Intake
 from robustjudge.config.schema import CasesConfig, Config, JudgeConfig, ThreatConfig
-from robustjudge.datasets.base import Cases, OnBad
+from robustjudge.datasets.base import KINDS, OPEN, Cases, OnBad
 from robustjudge.datasets.registry import load
 from robustjudge.errors import ConfigError, UnknownName
 from robustjudge.judges import Judge, Panel, Prompted, Repeated, Service
@@ -26,27 +26,15 @@ from robustjudge.redteam.batch import attacks_of as approved
 from robustjudge.regression import replays
 from robustjudge.threat import ThreatModel
 
-KINDS = (
-    "translation",
-    "summarization",
-    "code_translation",
-    "code_summarization",
-    "code_generation",
-    "logic",
-    "mathematics",
-    "knowledge",
-    "open",
-)
-
 
 def plan_of(config: Config, base: Path = Path()) -> Plan:
     """The plan of a configuration; relative paths are relative to ``base`` (the file's folder)."""
     judges = tuple((name, named_judge(name, j, base)) for name, j in config.judges.items())
     source = cases_of(config.cases, base)
-    evaluators = {kind: config.evaluators.get(kind, default_evaluator(kind)) for kind in KINDS}
-    unknown = set(config.evaluators) - set(KINDS)
+    evaluators = {kind: config.evaluators.get(kind, default_evaluator(kind)) for kind in (*KINDS, OPEN)}
+    unknown = set(config.evaluators) - set(evaluators)
     if unknown:
-        raise UnknownName("task kind", min(unknown), KINDS)
+        raise UnknownName("task kind", min(unknown), tuple(evaluators))
     return Plan(
         cases=source,
         judges=tuple((name, judge) for name, judge in judges if not config.judges[name].surrogate),
@@ -82,7 +70,7 @@ def cases_of(configs: Iterable[CasesConfig], base: Path) -> Intake:
 def tasks_of(c: CasesConfig) -> tuple[CasesConfig, ...]:
     """A set of several tasks as one set per task, so that a limit counts cases per task: ``builtin``, and ``paper`` for
     T1-T8 from the published files."""
-    named = {"builtin": [f"builtin/{k}" for k in KINDS[:-1]], "paper": [f"T{i}" for i in range(1, 9)]}
+    named = {"builtin": [f"builtin/{k}" for k in KINDS], "paper": [f"T{i}" for i in range(1, 9)]}
     return tuple(c.model_copy(update={"source": s}) for s in named.get(c.source, [c.source]))
 
 
