@@ -93,6 +93,8 @@ def test_the_auditor_finds_what_no_rule_knows(tmp_path: Path) -> None:
     sent = len(model.calls)
     check(folder, Policy(minimum_n=10), auditor=ask)
     assert len(model.calls) == sent  # the ledger answers
+    _, same = check(folder, Policy(minimum_n=10), auditor=ask, baseline=folder)
+    assert same.baseline is not None and same.baseline["worse"] == 0  # both runs were read by the same two layers
 
 
 def test_an_auditor_that_says_nothing_readable_is_undefined_and_one_family_warns(

@@ -12,7 +12,7 @@ from pathlib import Path
 from robustjudge.errors import DataError
 from robustjudge.gate.auditing import Audited
 from robustjudge.gate.baseline import against, check_comparable
-from robustjudge.gate.decide import Decision, Word, decide, look
+from robustjudge.gate.decide import Decision, Seen, Word, decide, look
 from robustjudge.gate.evidence import Evidence, evidence
 from robustjudge.gate.policy import Policy
 from robustjudge.gate.reasons import rationale_check
@@ -62,27 +62,31 @@ def _checked(
     auditor: Callable[[Evidence], Audited] | None,
 ) -> tuple[Evidence, Decision]:
     e = evidence(path, judge, policy.defense)
-    if auditor is None:
-        seen = look(e, policy)
-    else:
-        flagged, told = rationale_check(e, auditor(e))
-        seen = replace(look(e, policy, flagged), rationale=told)
+    seen = _seen(e, policy, auditor)
     applied = apply(waivers, e, seen.outcomes, today)
     d = decide(e, policy, seen, applied.accepted)
     d = replace(d, waivers=applied.used, notes=(*d.notes, *applied.notes))
     if baseline is not None:
-        d = _held_against(d, e, baseline)
+        d = _held_against(d, e, baseline, auditor)
     return e, _capped(d, e)
 
 
-def _held_against(d: Decision, e: Evidence, baseline: Path) -> Decision:
+def _seen(e: Evidence, policy: Policy, auditor: Callable[[Evidence], Audited] | None) -> Seen:
+    """Every attacked trial judged, with the auditor's answers where there is one."""
+    if auditor is None:
+        return look(e, policy)
+    flagged, told = rationale_check(e, auditor(e))
+    return replace(look(e, policy, flagged), rationale=told)
+
+
+def _held_against(d: Decision, e: Evidence, baseline: Path, auditor: Callable[[Evidence], Audited] | None) -> Decision:
     """Add the paired comparison; the graver of the two verdicts stands."""
     try:
         base = evidence(baseline, e.judge, e.defense)
     except DataError as fault:
         raise DataError(f"the baseline cannot be read, so nothing can be compared: {fault}") from None
     changed = check_comparable(e, base)
-    result = against(d.outcomes, look(base, d.policy).outcomes, d.policy, changed)
+    result = against(d.outcomes, _seen(base, d.policy, auditor).outcomes, d.policy, changed)
     order: tuple[Word, ...] = ("fail", "incomplete", "inconclusive", "pass")
     word = min((d.verdict, result.verdict), key=order.index)
     reasons = (f"baseline: {result.reason}", *d.reasons) if result.verdict != "pass" else d.reasons
