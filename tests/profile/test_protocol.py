@@ -111,11 +111,47 @@ def test_a_random_and_an_inverted_judge() -> None:
     assert inverted.step == 7 and "inverted" in inverted.reason
 
 
-def test_mixed_label_types_are_named() -> None:
+def test_mixed_label_types_are_named_with_their_lines() -> None:
     rows = planted()
-    rows[0] = replace(rows[0], label_type="number")
+    rows[4] = replace(rows[4], label_type="number", line=77)
     run = calibrate(rows, STUDY)
-    assert run.step == 7 and "1 number" in run.reason
+    assert run.step == 7 and "1 number from line 77" in run.reason and "text from line 0" in run.reason
+
+
+def test_a_transposed_table_is_named_and_a_crowd_is_not() -> None:
+    turned = [replace(r, item_id=r.rater_id, rater_id=r.item_id) for r in planted(n=30) if r.rater_kind == "human"]
+    run = calibrate(turned, STUDY)
+    assert run.step == 3 and "30 raters labelled 2 items: items and raters look exchanged" in run.reason
+    assert "kappa" not in run.profile.humans.get("agreement", {})
+    crowd = [
+        replace(r, rater_id=f"w{int(r.item_id[1:]) * 2 + int(r.rater_id[1:])}")
+        for r in planted(n=30)
+        if r.rater_kind == "human"
+    ]
+    assert "exchanged" not in calibrate(crowd, STUDY).reason
+    judges = [replace(r, rater_id=r.item_id, item_id=r.rater_id) for r in planted(n=30, raters=0)]
+    with pytest.raises(DataError, match="are item_id and rater_id exchanged"):
+        calibrate(judges, STUDY)
+
+
+def test_constant_raters_missing_labels_and_unread_verdicts_are_named() -> None:
+    rows = [replace(r, label="SUCCESS") if r.rater_id == "h1" else r for r in planted(n=60, unread=0.2)]
+    rows[0] = replace(rows[0], label=None)
+    run = calibrate(rows, replace(STUDY, policy=CalibrationPolicy(human_kappa=-1)))
+    named = {c.name: c.detail for c in run.profile.checks}
+    assert named["constant_labels"] == "h1 says 'SUCCESS' of all 60 items"
+    assert named["missing_labels"] == "1 items lack a label: items i0"
+    assert run.step == 6 and "(refused)" in run.reason and "; not read: i" in run.reason
+
+
+def test_a_stratum_without_labels_leaves_no_rate_of_the_whole() -> None:
+    rows = [
+        replace(r, label=None, status="ok") if r.stratum == "b" and r.rater_kind == "human" else r
+        for r in stratified_rows()
+    ]
+    run = calibrate([r for r in rows if r.label is not None], replace(STUDY, design="stratified"))
+    assert run.outcome == "inconclusive" and "TPR is undefined (a stratum without labels)" in run.reason
+    assert run.profile.tpr.value is None and run.corrected is not None and run.corrected.corrected.value is None
 
 
 def test_duplicates_are_an_error_before_any_number() -> None:

@@ -188,7 +188,7 @@ def write(done: Calibration, output: Path) -> None:
     typer.echo(f"package: {output / 'profile.json'} ({address[:12]})\npage: {output / 'page.html'}")
 
 
-FLAGS = ("fatigue", "intra_rater", "reconciled_labels", "leak")
+FLAGS = ("fatigue", "intra_rater", "reconciled_labels", "leak", "constant_labels")
 """Checks whose failing stops nothing, and which a reader must still know."""
 
 

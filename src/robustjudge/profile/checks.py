@@ -42,7 +42,47 @@ def better_than_chance(c: Confusion) -> Check:
     return Check("better_than_chance", "pass", f"J {_shown(j)}")
 
 
-def label_set(seen: Mapping[str, Mapping[str, int]], types: Mapping[str, int], declared: Sequence[str]) -> Check:
+def orientation(t: Table) -> Check:
+    """Fails for a table that looks transposed: ten or more raters, fewer items than raters, most cells filled.
+
+    (A transposed table gives a plausible wrong agreement.  Crowds also have more raters than items, but few labels of
+    each.)
+    """
+    raters = len(t.human)
+    items = len({i for given in t.human.values() for i in given})
+    filled = sum(map(len, t.human.values()))
+    if raters < 10 or raters <= items or 2 * filled < raters * items:
+        return Check("orientation", "pass")
+    told = f"{raters} raters labelled {items} items: items and raters look exchanged"
+    return Check("orientation", "fail", f"{told} (raters {', '.join(t.raters[:3])} ...)")
+
+
+def constant(t: Table) -> Check:
+    """Fails, as a warning, when a person or the judge says the same of ten or more items: nothing can be told from that."""
+    said = {
+        **{r: list(given.values()) for r, given in t.human.items()},
+        "the judge": [v for v in t.verdicts.values() if v],
+    }
+    found = [
+        f"{who} says {v[0]!r} of all {len(v)} items"
+        for who, v in sorted(said.items())
+        if len(v) >= 10 and len(set(v)) == 1
+    ]
+    return Check("constant_labels", "fail" if found else "pass", "; ".join(found))
+
+
+def missing(t: Table) -> Check:
+    """Names the items that somebody was given and did not label; missing is missing, never a class."""
+    found = [i for i in t.items if i in t.missing]
+    return Check("missing_labels", "pass", f"{len(found)} items lack a label: {_rows(found)}" if found else "")
+
+
+def label_set(
+    seen: Mapping[str, Mapping[str, int]],
+    types: Mapping[str, int],
+    declared: Sequence[str],
+    lines: Mapping[str, int] | None = None,
+) -> Check:
     """Fails when anyone uses an undeclared label or labels are typed in several ways; names labels nobody used."""
     faults = []
     for who, labels in seen.items():
@@ -51,7 +91,8 @@ def label_set(seen: Mapping[str, Mapping[str, int]], types: Mapping[str, int], d
             told = ", ".join(f"{v!r} (line {labels[v]})" for v in extra[:5])
             faults.append(f"{who} uses {told}, not declared")
     if len([t for t, n in types.items() if n]) > 1:
-        told = ", ".join(f"{n} {t}" for t, n in sorted(types.items()) if n)
+        first = {t: f" from line {line}" for t, line in (lines or {}).items()}
+        told = ", ".join(f"{n} {t}{first.get(t, '')}" for t, n in sorted(types.items()) if n)
         faults.append(f'labels are typed in several ways ({told}): "2" and 2 are not one label')
     if faults:
         return Check("label_set", "fail", "; ".join(faults))
@@ -110,8 +151,12 @@ def weights(t: Table, design: str) -> Check:
 
 
 def _rows(items: Sequence[str]) -> str:
-    more = f" and {len(items) - 5} more" if len(items) > 5 else ""
-    return f"items {', '.join(items[:5])}{more}"
+    return f"items {shortened(items)}"
+
+
+def shortened(items: Sequence[str], shown: int = 5) -> str:
+    """The first few, and how many more there are."""
+    return ", ".join(items[:shown]) + (f" and {len(items) - shown} more" if len(items) > shown else "")
 
 
 def leak(items: Collection[str], tuned_on: Collection[str]) -> tuple[Check, tuple[str, ...]]:

@@ -215,9 +215,13 @@ class _Run:
         found, dropped = checks.leak(t.items, s.tuned_on)
         self.checks.append(found)
         t.drop(dropped)
-        self.checks.append(checks.label_set(t.seen, t.types, s.labels))
+        self.checks.append(checks.label_set(t.seen, t.types, s.labels, t.typed))
         if self.checks[-1].result == "fail":
             raise _Refused(7, f"label set: {self.checks[-1].detail}")
+        turned = checks.orientation(t)
+        self.checks += [checks.missing(t), checks.constant(t), turned]
+        if turned.result == "fail":
+            raise _Refused(3, turned.detail)
         if panel.overlap(t) == 0:
             n = len(t.raters)
             raise _Refused(3, f"needs two raters on at least one item; found {n} rater{'s' if n != 1 else ''}")
@@ -266,7 +270,10 @@ class _Run:
         read = coverage(c)
         if read.value is None or read.value < s.policy.coverage:
             told = "nothing" if read.value is None else f"{read.value:.1%}"
-            raise _Refused(6, f"coverage: {told} of the verdicts could be read, the floor is {s.policy.coverage:.0%}")
+            lost = [f"{i} ({t.status[i]})" for i, v in t.verdicts.items() if v is None and i in reference.of_item]
+            which = f"; not read: {checks.shortened(lost)}" if lost else ""
+            floor = f"the floor is {s.policy.coverage:.0%}"
+            raise _Refused(6, f"coverage: {told} of the verdicts could be read, {floor}{which}")
 
     def _matrix(self, c: Confusion, unread: Mapping[str, int]) -> dict[str, Any]:
         labels = self.study.labels
@@ -350,13 +357,14 @@ class _Run:
                 raise _Refused(7, check.detail)
             if check.name == "better_than_chance" and check.result == "fail":
                 raise _Refused(8, check.detail)
-        unknown = [n for n, e in (("TPR", p.tpr), ("FPR", p.fpr)) if build.too_wide(e, policy.half_width)]
-        if unknown:
-            raise _Refused(
-                8,
-                f"{' and '.join(unknown)} undefined or wider than +-{policy.half_width:g}: {p.labels_needed}",
-                "inconclusive",
-            )
+        both = (("TPR", p.tpr), ("FPR", p.fpr))
+        lacking = [f"{n} is undefined ({e.reason.replace('_', ' ')})" for n, e in both if e.value is None]
+        wide = [n for n, e in both if e.value is not None and build.too_wide(e, policy.half_width)]
+        if wide:
+            lacking.append(f"{' and '.join(wide)} wider than +-{policy.half_width:g}")
+        if lacking:  # how many labels more is told of the four counts, which do not know an empty stratum
+            more = "" if "a stratum without labels" in (p.tpr.reason, p.fpr.reason) else f": {p.labels_needed}"
+            raise _Refused(8, f"{', '.join(lacking)}{more}", "inconclusive")
         _bound(p.tpr, policy.tpr, "TPR", floor=True)
         _bound(p.fpr, policy.fpr, "FPR", floor=False)
         if self.design == "unknown":

@@ -103,6 +103,7 @@ class Table:
     sitting: dict[str, Sitting] = field(default_factory=dict)
     seen: dict[str, dict[str, int]] = field(default_factory=dict)  # rater -> label -> line of its first use
     types: Counter[str] = field(default_factory=Counter)
+    typed: dict[str, int] = field(default_factory=dict)  # how a label is typed -> line of the first such one
     rejected: list[BadLabel] = field(default_factory=list)
     judge_id: str = ""
 
@@ -229,6 +230,7 @@ class _Collector:
             who = row.rater_id if row.rater_kind == "human" else row.rater_kind
             t.seen.setdefault(who, {}).setdefault(row.label, row.line)
             t.types[row.label_type] += 1
+            t.typed.setdefault(row.label_type, row.line)
         t.items.setdefault(item)
         for store, value in self.stores(row):
             if store.setdefault(item, value) != value:
@@ -293,7 +295,10 @@ class _Collector:
                 more = f" and {len(found) - 5} more" if len(found) > 5 else ""
                 raise DataError(f"{what}: {'; '.join(found[:5])}{more}")
         if len(self.judges) > 1:
-            raise DataError(f"one profile describes one judge, but the file holds {', '.join(sorted(self.judges))}")
+            found = sorted(self.judges)
+            some = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
+            hint = "; are item_id and rater_id exchanged?" if len(found) > 5 else ""
+            raise DataError(f"one profile describes one judge, but the file holds {some}{hint}")
         self.table.judge_id = next(iter(self.judges), "").removeprefix("judge:")
         return self.table
 

@@ -212,9 +212,11 @@ def weighted_cells(
             continue
         row = cells[t.stratum.get(item, ""), t.probability[item]]
         row[(0 if said == positive else 1) if label == positive else (2 if said == positive else 3)] += 1
-    columns = list(zip(*cells.values())) or [(), (), (), ()]
-    tp, fn, fp, tn = (list(map(float, c)) for c in columns)
-    return list(known.values()), tp, fn, fp, tn
+    seen = {s for s, _ in known}
+    empty = Counter(s for s in t.stratum.values() if s not in seen)  # items for which no label stands
+    rows = [*cells.values(), *([0.0] * 4 for _ in empty)]
+    tp, fn, fp, tn = (list(map(float, c)) for c in zip(*rows)) if rows else ([], [], [], [])
+    return [*known.values(), *map(float, empty.values())], tp, fn, fp, tn
 
 
 def weighted_labels(t: Table, truth: Reference, positive: str) -> Drawn:
