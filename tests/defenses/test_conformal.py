@@ -1,5 +1,6 @@
 """Split conformal thresholds: exact ranks, promised false-positive rates, artefacts that are refused elsewhere."""
 
+from dataclasses import replace
 from fractions import Fraction
 from math import ceil
 from pathlib import Path
@@ -9,10 +10,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import stats
 
-from robustjudge.defenses.base import above
+from robustjudge.defenses.base import Chain, above
 from robustjudge.defenses.classifier import Classifier
 from robustjudge.defenses.detector import LLMDetector
 from robustjudge.defenses.perplexity import Perplexity, WindowedPerplexity
+from robustjudge.defenses.sandwich import Sandwich
 from robustjudge.defenses.threshold import (
     Scored,
     Threshold,
@@ -20,11 +22,13 @@ from robustjudge.defenses.threshold import (
     enough,
     fpr_spread,
     load,
+    located,
     mark,
     quantile,
     rank,
     rational,
     seen,
+    within,
 )
 from robustjudge.errors import ConfigError, DataError
 
@@ -171,3 +175,17 @@ def test_the_artefact_knows_the_texts_it_was_made_from(tmp_path: Path) -> None:
     path = tmp_path / "ppl.json"
     made_for(Perplexity("m")).save(path, ["one", "two", "two"])
     assert seen(path) == {mark("one"), mark("two")} and mark("three") not in seen(path)
+
+
+@pytest.mark.parametrize("name", ["classifier", "perplexity", "windowed_perplexity", "llm_detector"])
+def test_a_shipped_threshold_says_what_it_does_on_attacks_that_are_new_to_it(name: str) -> None:
+    """Wherever its warnings go: calibration, evaluation, the command line of a run, and the report."""
+    (said,) = load(located("shipped", name)).warnings()
+    assert said.startswith(f"{name}, as shipped") and "Do not rely on it alone" in said
+    own = replace(load(located("shipped", name)), value=1.0)
+    assert own.warnings() == (), "figures belong to one frozen artefact"
+
+
+def test_thresholds_are_found_inside_a_stack() -> None:
+    frozen = load(located("shipped", "classifier"))
+    assert list(within(Chain((Sandwich(), Classifier(frozen))))) == [frozen] and not list(within(Classifier()))

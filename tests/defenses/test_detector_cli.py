@@ -112,7 +112,7 @@ def test_a_threshold_on_a_model_that_tells_no_log_probabilities_names_the_one_th
     assert "cannot answer Surprise" in capsys.readouterr().err
 
 
-def test_the_report_of_a_run_names_the_frozen_artefact(folder: Path) -> None:
+def test_the_report_of_a_run_names_the_frozen_artefact(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "robustjudge.yaml").write_text(
         "judges:\n  j: {model: scripted/gameable}\ncases: [{source: builtin/logic, limit: 2}]\nattacks: [H1]\n"
         "defenses:\n  screen: {kind: classifier, threshold: shipped, worth: abstain}\n  bare: {kind: sandwich}\n"
@@ -123,7 +123,9 @@ def test_the_report_of_a_run_names_the_frozen_artefact(folder: Path) -> None:
     told = json.loads((path / "report.json").read_text())
     frozen = load(located("shipped", "classifier"))
     assert [(d["defense"], d["hash"]) for d in told["detectors"]] == [("screen", frozen.hash), ("two", frozen.hash)]
-    assert all(frozen.hash in (path / name).read_text() for name in ("report.md", "report.html"))
+    for name in ("report.md", "report.html"):
+        assert frozen.hash in (path / name).read_text() and "Do not rely on it alone" in (path / name).read_text()
+    assert capsys.readouterr().err.count("warning: classifier, as shipped, finds few attacks") == 1
 
 
 def test_the_shipped_thresholds_are_what_their_hash_says_and_saw_nothing_held_out() -> None:

@@ -134,6 +134,10 @@ def run(
         plan = replace(plan, judges=tuple(j for j in plan.judges if told[j[0]].run is None or told[j[0]].parts))
         if not plan.judges:
             return
+    from robustjudge.defenses.threshold import within
+
+    for warning in dict.fromkeys(w for _, d in plan.defenses for t in within(d) for w in t.warnings()):
+        sys.stderr.write(f"warning: {visible(warning, 600)}\n")
     if dry_run:
         from robustjudge.forecast import expected, forecast
         from robustjudge.forecast_text import pilot_words, words

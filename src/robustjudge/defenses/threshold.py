@@ -7,9 +7,10 @@ languages it was calibrated on, and is refused elsewhere.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from importlib.resources import files
 from math import ceil, exp, fsum, isfinite, lgamma, log, log1p
 from pathlib import Path
@@ -105,7 +106,9 @@ class Threshold:
     def check(self, detector: str, key: str, model: str) -> None:
         """Raises :class:`ConfigError` where the threshold belongs to another model or another detector."""
         if detector != self.detector:
-            raise ConfigError(f"this threshold was calibrated for {self.detector}, not for {detector}: calibrate one for it")
+            raise ConfigError(
+                f"this threshold was calibrated for {self.detector}, not for {detector}: calibrate one for it"
+            )
         if model != self.model:
             raise ConfigError(
                 f"this threshold of {self.detector} was calibrated on model {self.model or 'none'}, not {model or 'none'};"
@@ -142,6 +145,14 @@ class Threshold:
                 out.append(f"{n} {what} texts are too few for alpha = {self.alpha} (it needs {need}): it never fires")
         if self.unread:
             out.append(f"{self.unread} benign texts could not be read by the detector; each counts as a false positive")
+        tried = _tried().get(self.hash)
+        if tried is not None:
+            flagged, tpr, area = (tried[k] for k in ("flagged", "tpr_at_1_percent_fpr", "auroc"))
+            out.append(
+                f"{self.detector}, as shipped, finds few attacks that are new to it: of those worded after it was frozen it"
+                f" flagged {_percent(flagged)}; at 1 % false alarms {_percent(tpr)}; AUROC {area[0]:.2f} ({area[1]:.2f} to"
+                f" {area[2]:.2f}; .50 is chance). Do not rely on it alone"
+            )
         return tuple(out)
 
     def save(self, path: Path, texts: Iterable[str] = ()) -> None:
@@ -149,6 +160,28 @@ class Threshold:
         data = {"hash": self.hash, "threshold": spec.dump(self), "warnings": list(self.warnings())}
         data["seen"] = sorted({mark(t) for t in texts})
         path.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+@cache
+def _tried() -> dict[str, dict[str, tuple[float, float, float]]]:
+    """What each shipped threshold did, by its hash, on texts that were written after it was frozen (run once)."""
+    path = files("robustjudge.defenses").joinpath("data", "thresholds", "held_out.json")
+    data: dict[str, dict[str, tuple[float, float, float]]] = json.loads(path.read_text(encoding="utf-8"))
+    return data
+
+
+def _percent(rate: tuple[float, float, float]) -> str:
+    """A rate with its 95 % interval in words."""
+    return "{:.3g} % ({:.3g} to {:.3g} %)".format(*(round(100 * x, 1) for x in rate))
+
+
+def within(defense: Any) -> Iterator[Threshold]:
+    """Every calibrated threshold of a defense, of the members of a chain too."""
+    tau = getattr(defense, "tau", None)
+    if isinstance(tau, Threshold):
+        yield tau
+    for member in getattr(defense, "members", ()):
+        yield from within(member)
 
 
 def located(name: str, detector: str, base: Path = Path()) -> Path:
