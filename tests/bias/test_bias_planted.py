@@ -132,6 +132,14 @@ def test_unread_verdicts_are_counted_and_an_unequal_share_is_told(tmp_path: Path
     assert nothing.effect.value is None and nothing.decision == "inconclusive" and silent.exit_code == 3
 
 
+def test_a_judge_that_takes_the_longer_text_is_found_on_answers_of_one_sentence(tmp_path: Path) -> None:
+    """The twin of a lone sentence must not be longer by a character, or it wins over the untouched answer as padding does."""
+    cases = tuple(replace(c, response=f"Clouds of kind {i} cool down there and fall.") for i, c in enumerate(CASES))
+    report = run(scripted.LengthBiased(), tmp_path, ("padding",), (Pairwise(),), cases)
+    f = find(report, "padding", "pairwise")
+    assert f.decision == "biased" and f.effect.low is not None and f.effect.low > 0.3, f.statement
+
+
 def test_few_cases_decide_nothing(tmp_path: Path) -> None:
     judge = scripted.Biased(judge=scripted.Constant(value=4 / 9), markdown=0.5)
     report = run(judge, tmp_path, ("markdown",), (Pointwise(),), CASES[:20])

@@ -164,8 +164,14 @@ def _padding(text: str) -> str:
 
 
 def _lines(text: str) -> str:
+    """One sentence on each line; a lone one is broken at a blank in its middle.  Never longer than the answer: a twin one
+    character longer already wins over it with a judge that takes the longer text."""
     found_ = sentences(text)
-    return "\n".join(found_) if len(found_) > 1 else f"{text.rstrip()}\n"
+    if len(found_) > 1:
+        return "\n".join(found_)
+    lone = text.strip()
+    middle = min((m.start() for m in re.finditer(" ", lone)), key=lambda at: abs(at - len(lone) / 2), default=-1)
+    return lone if middle < 0 else f"{lone[:middle]}\n{lone[middle + 1 :]}"
 
 
 def _reorder(text: str) -> str:
