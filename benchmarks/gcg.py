@@ -8,7 +8,8 @@ turn, from the same start string, on one thread fewer than the processors.  Vari
 algorithm with a quarter of the swaps the best-ranked, all spread evenly over the positions and none made twice), ``merge``
 (the best 2, 4 and 8 swaps also made at once, within the same number of evaluations) and, with ``--ablate``, ``random``
 (merge, no swap chosen by rank), ``greedy`` (merge, half of them) and ``whole`` (plain, prefixes not shared).  Compared are
-seconds per step, loss after equal evaluations, and wall time until the peer's final loss.  With ``--log`` every run
+seconds per step, loss after equal evaluations, and time until the peer's final loss, on the clock and in processor time
+(on a busy machine only the latter is steady).  With ``--log`` every run
 is kept as a JSON line and a run that FILE holds is not repeated.
 """
 
@@ -31,7 +32,8 @@ from robustjudge.models.transformers import Transformers
 from robustjudge.models.whitebox.load import converted
 from robustjudge.nouns import Call, LabelCall, Message, Text
 
-Trace = list[tuple[float, float]]
+Trace = list[tuple[float, float, float]]
+"""(seconds on the clock, best loss so far, seconds of processor time) after each batch of losses."""
 LENGTH, START, TARGET = 20, "x", "10"
 RUBRIC = (
     "You are a strict grader. Read the task and the answer, then give one whole number from 1 to 10 for how correct and "
@@ -59,10 +61,10 @@ def asked(i: int, text: str, suffix: tuple[int, ...]) -> LabelCall:
 
 
 async def ours(model: Transformers, i: int, seed: int, steps: int, width: int, tricks: dict[str, Any]) -> Trace:
-    """(seconds, best loss so far) after each batch of losses."""
+    """One run of ours."""
     start = await model._do("", lambda desk: desk.tokens.plain("a " + " ".join([START] * LENGTH))[-LENGTH:])
     out: Trace = []
-    began = time.perf_counter()
+    began = time.perf_counter(), time.process_time()
     track = Track()
 
     async def loss(batch: tuple[tuple[int, ...], ...]) -> list[float]:
@@ -73,7 +75,8 @@ async def ours(model: Transformers, i: int, seed: int, steps: int, width: int, t
         for text in texts:
             weights = next(found) if text else None
             values.append(-weights.logprobs[0] if weights is not None and weights.status == "ok" else float("inf"))
-        out.append((time.perf_counter() - began, min([*values, *(best for _, best in out[-1:])])))
+        best = min([*values, *(entry[1] for entry in out[-1:])])
+        out.append((time.perf_counter() - began[0], best, time.process_time() - began[1]))
         return values
 
     async def gradient(suffix: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
@@ -130,6 +133,8 @@ def peer(python: str, folder: Path, i: int, seed: int, steps: int, width: int) -
     return [tuple(x) for x in json.loads(done.stdout.splitlines()[-1])]
 
 
+CLOCKS = {0: "on the clock", 2: "in processor time"}
+Runs = dict[tuple[int, int, str], Trace]
 VARIANTS: dict[str, dict[str, Any]] = {
     "plain": {"merge": 0},
     "merge": {"merge": 8},
@@ -139,7 +144,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-def kept(log: Path | None) -> dict[tuple[int, int, str], Trace]:
+def kept(log: Path | None) -> Runs:
     """The runs in a log by prompt, seed and variant."""
     if log is None or not log.is_file():
         return {}
@@ -147,41 +152,47 @@ def kept(log: Path | None) -> dict[tuple[int, int, str], Trace]:
     return {(r["prompt"], r["seed"], r["name"]): r["trace"] for r in rows}
 
 
-def seconds(trace: Trace, steps: int) -> float:
+def seconds(trace: Trace, steps: int, clock: int) -> float:
     """Seconds per step."""
-    return trace[-1][0] / steps
+    return trace[-1][clock] / steps
 
 
-def reach(trace: Trace, goal: Trace) -> float:
+def reach(trace: Trace, goal: Trace, clock: int) -> float:
     """How many times as fast as ``goal`` a run reached the final loss of ``goal``; 0 when it did not."""
-    hit = next((t for t, loss in trace if loss <= goal[-1][1]), None)
-    return goal[-1][0] / hit if hit else 0.0
+    hit = next((entry[clock] for entry in trace if entry[1] <= goal[-1][1]), None)
+    return goal[-1][clock] / hit if hit else 0.0
 
 
-def told(runs: dict[tuple[int, int, str], Trace], i: int, seed: int, name: str, steps: int) -> str:
+def told(runs: Runs, i: int, seed: int, name: str, steps: int) -> str:
     """One run in words."""
     trace, goal = runs[i, seed, name], runs.get((i, seed, "nanoGCG"))
-    line = f"prompt {i} seed {seed} {name:8s} {seconds(trace, steps):6.2f} s/step, loss {trace[-1][1]:.3f}"
+    pace = " / ".join(f"{seconds(trace, steps, clock):.2f}" for clock in CLOCKS)
+    line = f"prompt {i} seed {seed} {name:8s} {pace} s/step, loss {trace[-1][1]:.3f}"
     if goal is None or name == "nanoGCG":
         return line
-    times = reach(trace, goal)
-    return f"{line}, peer's loss {f'{times:.2f} times as fast' if times else 'not reached'}"
+    times = [reach(trace, goal, clock) for clock in CLOCKS]
+    told = " / ".join(f"{t:.2f}" for t in times) + " times as fast" if all(times) else "not reached"
+    return f"{line}, peer's loss {told}"
 
 
-def summary(runs: dict[tuple[int, int, str], Trace], steps: int) -> str:
-    """Medians over prompts and seeds."""
+def summary(runs: Runs, steps: int) -> str:
+    """Medians over prompts and seeds, by clock."""
     lines = []
-    for name in dict.fromkeys(n for _, _, n in runs):
-        mine = {(i, s): t for (i, s, n), t in runs.items() if n == name}
-        line = f"median of {len(mine)} {name:8s} {median(seconds(t, steps) for t in mine.values()):6.2f} s/step"
-        goals = {key: runs[*key, "nanoGCG"] for key in mine if (*key, "nanoGCG") in runs}
-        if name != "nanoGCG" and goals:
-            faster = median(seconds(goal, steps) / seconds(mine[key], steps) for key, goal in goals.items())
-            times = median(reach(mine[key], goal) for key, goal in goals.items())
-            lower = sum(mine[key][-1][1] < goal[-1][1] for key, goal in goals.items())
-            line += f", {faster:.2f} x the peer's step, peer's final loss {times:.2f} times as fast"
-            line += f", lower loss after equal evaluations in {lower} of {len(goals)}"
-        lines.append(line)
+    for clock, word in CLOCKS.items():
+        for name in dict.fromkeys(n for _, _, n in runs):
+            mine = {(i, s): t for (i, s, n), t in runs.items() if n == name}
+            pace = median(seconds(trace, steps, clock) for trace in mine.values())
+            line = f"{word}, median of {len(mine)} {name:8s} {pace:.2f} s/step"
+            goals = {key: runs[*key, "nanoGCG"] for key in mine if (*key, "nanoGCG") in runs}
+            if name != "nanoGCG" and goals:
+                faster = median(
+                    seconds(goal, steps, clock) / seconds(mine[key], steps, clock) for key, goal in goals.items()
+                )
+                times = median(reach(mine[key], goal, clock) for key, goal in goals.items())
+                lower = sum(mine[key][-1][1] < goal[-1][1] for key, goal in goals.items())
+                line += f", {faster:.2f} x the peer's step, peer's final loss {times:.2f} times as fast"
+                line += f", lower loss after equal evaluations in {lower} of {len(goals)}"
+            lines.append(line)
     return "\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""One nanoGCG run in the peer's environment: a JSON job on stdin, ``[[seconds, best loss], ...]`` on stdout.
+"""One nanoGCG run in the peer's environment: a JSON job on stdin; on stdout ``[[seconds, best loss, processor time], ...]``.
 
 A folder saved by transformers 5 is rewritten for version 4: the rotary base and the chat template stand elsewhere there.
 """
@@ -38,11 +38,11 @@ def main() -> None:
     tokenizer.chat_template = told.get("chat_template") or template.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as work:
         model = AutoModelForCausalLM.from_pretrained(rewritten(folder, Path(work)), torch_dtype=torch.float32).eval()
-        marks: list[float] = []
+        marks: list[tuple[float, float]] = []
         forward = nanogcg.gcg.GCG.compute_token_gradient
 
         def timed(*args: object) -> object:
-            marks.append(time.perf_counter())
+            marks.append((time.perf_counter(), time.process_time()))
             return forward(*args)
 
         nanogcg.gcg.GCG.compute_token_gradient = timed
@@ -55,12 +55,12 @@ def main() -> None:
             verbosity="ERROR",
         )
         found = nanogcg.run(model, tokenizer, [{"role": "user", "content": job["content"]}], job["target"], wanted)
-    ends = [*marks[1:], time.perf_counter()]
+    ends = [*marks[1:], (time.perf_counter(), time.process_time())]
     size = len(tokenizer(job["target"], add_special_tokens=False).input_ids)  # its loss is a mean over target tokens
     best, out = float("inf"), []
     for end, loss in zip(ends, found.losses):
         best = min(best, loss * size)
-        out.append([end - marks[0], best])
+        out.append([end[0] - marks[0][0], best, end[1] - marks[0][1]])
     print(json.dumps(out))
 
 
