@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,9 @@ from robustjudge.execution import Options, execute
 from robustjudge.nouns import Estimate
 from robustjudge.shapes import Shape, agreement, built, source_of, write
 from robustjudge.shapes.attacks import ranks_first
-from robustjudge.shapes.base import published, sign
+from robustjudge.shapes.base import Curve, published, sign
 from robustjudge.shapes.build import BUILDERS
+from robustjudge.shapes.page import drawing
 from robustjudge.suite import config_of
 
 pytestmark = pytest.mark.xdist_group("shapes")  # one run serves several tests
@@ -199,3 +202,12 @@ def test_names_from_outside_are_never_markup(tmp_path: Path) -> None:
     )
     files = write(path)
     assert "<img" not in files["html"].read_text() and "<img" not in files["md"].read_text()
+
+
+def test_the_labels_of_a_drawing_do_not_run_into_one_another() -> None:
+    lengths = (64, 91, 128, 181, 256, 362, 512, 724, 1024, 1448, 2000)
+    drawn = str(drawing([Curve("p", "overall", tuple((float(x), 5.0, 4.0, 6.0) for x in lengths))]))
+    spots = [(float(x), text) for x, text in re.findall(r'<text x="([\d.]+)" y="290" [^>]*>(\d+)</text>', drawn)]
+    assert spots[0][1] == "2000" and spots[0][0] + 14 <= 640
+    for (right, b), (left, a) in pairwise(spots):
+        assert right - left >= 3.5 * (len(a) + len(b))

@@ -81,34 +81,42 @@ def safe(value: str) -> Markup:
 
 
 def drawing(curves: Sequence[Curve], width: int = 640, height: int = 300) -> Markup:
-    """Lines with interval whiskers over a common x axis, and a legend."""
+    """Lines with interval whiskers over a common x axis, and a legend; labels that would run into one another are left
+    out, and several curves stand beside each other, so that each has its whiskers seen."""
     points = [p for c in curves for p in c.points]
     xs = sorted({p[0] for p in points})
     top = max(max(p[3], p[1]) for p in points) or 1.0
     low = min(0.0, *(p[2] for p in points))
-    left, foot, head = 44, 28, 12
+    left, foot, head, right = 44, 28, 12, 24
 
     def at(x: float, y: float) -> tuple[float, float]:
         across = (x - xs[0]) / ((xs[-1] - xs[0]) or 1.0)
         up = (y - low) / ((top - low) or 1.0)
-        return round(left + across * (width - left - 12), 1), round(height - foot - up * (height - foot - head), 1)
+        return round(left + across * (width - left - right), 1), round(height - foot - up * (height - foot - head), 1)
 
-    body = [f'<path d="M{left} {head}V{height - foot}H{width - 12}" stroke="currentColor" fill="none" opacity=".4"/>']
-    for x in xs if len(xs) <= 12 else xs[:: len(xs) // 10]:
-        body.append(f'<text x="{at(x, low)[0]}" y="{height - 10}" text-anchor="middle">{x:g}</text>')
+    body = [
+        f'<path d="M{left} {head}V{height - foot}H{width - right}" stroke="currentColor" fill="none" opacity=".4"/>'
+    ]
+    free = float(width)
+    for x in reversed(xs):
+        place, wide = at(x, low)[0], 7 * len(f"{x:g}") + 6
+        if place + wide / 2 <= free:
+            free = place - wide / 2
+            body.append(f'<text x="{place}" y="{height - 10}" text-anchor="middle">{x:g}</text>')
     for share in (0.0, 0.5, 1.0):
         y = low + share * (top - low)
         body.append(f'<text x="{left - 6}" y="{at(xs[0], y)[1] + 4}" text-anchor="end">{y:.3g}</text>')
     for i, c in enumerate(curves):
         colour = COLOURS[i % len(COLOURS)]
-        path = " ".join(f"{a},{b}" for a, b in (at(p[0], p[1]) for p in c.points))
+        beside = 0 if c.dashed else 3 * i
+        path = " ".join(f"{a + beside:.1f},{b}" for a, b in (at(p[0], p[1]) for p in c.points))
         dash = ' stroke-dasharray="5 4"' if c.dashed else ""
         body.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"{dash}/>')
         if not c.dashed:
             for x, y, a, b in c.points:
                 (px, py), (_, pa), (_, pb) = at(x, y), at(x, a), at(x, b)
-                body.append(f'<path d="M{px} {pa}V{pb}" stroke="{colour}" opacity=".5"/>')
-                body.append(f'<circle cx="{px}" cy="{py}" r="3" fill="{colour}"/>')
+                body.append(f'<path d="M{px + beside:.1f} {pa}V{pb}" stroke="{colour}" opacity=".5"/>')
+                body.append(f'<circle cx="{px + beside:.1f}" cy="{py}" r="3" fill="{colour}"/>')
     legend = "".join(
         f'<span style="color:{COLOURS[i % len(COLOURS)]}">■</span> {safe(c.label)} &nbsp; '
         for i, c in enumerate(curves)
