@@ -209,6 +209,27 @@ def test_bias_from_the_command_line(
     assert run([*args[:-2], "--probe", "paddin"]) == 2
 
 
+def test_self_preference_says_whose_answers_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    cases = [
+        {"id": f"c{i}", "task": f"Why {i}?", "response": f"Because of {i}. So it is.", "reference": f"It is {i}, for a reason.",
+         "generator": "openai/gpt-4o", "reference_generator": "anthropic/claude-3-haiku", "human_winner": "reference"}
+        for i in range(6)
+    ]  # fmt: skip
+    (tmp_path / "c.jsonl").write_text("\n".join(map(json.dumps, cases)))
+    judges = {
+        n: f'{n}: {{model: "scripted/noisy", template: robustjudge, family: {f}}}'
+        for n, f in (("a", "gpt"), ("b", "openai"))
+    }
+    (tmp_path / "j.yaml").write_text("judges:\n  " + "\n  ".join(judges.values()) + "\ncases: [{source: c.jsonl}]\n")
+    assert run(["bias", "-c", "j.yaml", "--probe", "padding", "--protocol", "pairwise"]) == 3
+    told = capsys.readouterr()
+    assert "self-preference of b is not measured: its family is openai, the answers are by claude, gpt" in told.err
+    assert "self-preference of a" not in told.err and "Self preference (pairwise)" in told.out
+
+
 CONFIG = """
 judges:
   mine: {model: "scripted/noisy?seed=5", template: success_failure}

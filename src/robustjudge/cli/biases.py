@@ -145,7 +145,25 @@ def _run(
     require_usable(done.path)
     families = {name: _family(family_of, prompted(j)) for name, j in held}
     facts = facts_of(source())
-    return findings(done.table(), facts, policy, families=families, population=population, run=done.path), done.path
+    report = findings(done.table(), facts, policy, families=families, population=population, run=done.path)
+    _strangers(report, facts, families)
+    return report, done.path
+
+
+def _strangers(report: Any, facts: Any, families: dict[str, str]) -> None:
+    """Say which judges wrote none of the answers, so that a wrong family name does not pass for a missing bias."""
+    from robustjudge.models.families import family_of
+
+    told = [f.get(k) for f in facts.values() for k in ("generator", "reference_generator")]
+    writers = sorted({family_of(str(name)) for name in told if name})
+    for judge, family in families.items():
+        if writers and not any(f.judge == judge and f.group == "self_preference" for f in report.findings):
+            sys.stderr.write(
+                visible(
+                    f"self-preference of {judge} is not measured: its family is {family or 'unknown'}, the answers are by"
+                    f" {', '.join(writers)} (`family` in the judge's settings names another)\n"
+                )
+            )
 
 
 def _family(family_of: Any, found: Any) -> str:
