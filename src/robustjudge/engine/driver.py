@@ -12,6 +12,7 @@ from time import monotonic
 from typing import Any
 
 from robustjudge.engine.backend import Backend
+from robustjudge.engine.collector import rare
 from robustjudge.engine.events import Event, Listener
 from robustjudge.engine.kernel import Flight, Pending
 from robustjudge.engine.outbox import Unsent
@@ -106,6 +107,10 @@ class AsyncDriver:
 
         ``None`` among the jobs is no job: an iterator that skips long stretches gives way with it.
         """
+        with rare():
+            await self._run(jobs)
+
+    async def _run(self, jobs: Iterator[Job | None]) -> None:
         self._jobs = jobs
         self._idle = asyncio.Event()
         restore = self._signals()

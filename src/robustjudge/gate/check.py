@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
+from robustjudge.engine.collector import paused
 from robustjudge.errors import DataError
 from robustjudge.gate.auditing import Audited
 from robustjudge.gate.baseline import against, check_comparable
@@ -35,21 +34,8 @@ def check(
     Raises :class:`~robustjudge.errors.ConfigError` (exit 2) for a policy or waiver that does not fit the run, and
     :class:`~robustjudge.errors.NotComparable` for a baseline of other cases or attacks.
     """
-    with _collector_paused():
+    with paused():
         return _checked(path, policy or Policy(), judge, baseline, waivers, today, auditor)
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """The cycle collector at rest while a large run becomes many small records, none of which is in a cycle: walking
-    them again and again would take a fifth of the time."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 def _checked(
