@@ -16,7 +16,7 @@ from robustjudge.door import digest
 from robustjudge.errors import DataError, NotComparable
 from robustjudge.measures.confusion import Confusion
 from robustjudge.measures.designs import correct_rate
-from robustjudge.profile import Study, calibrate, diff, load_profile, reconcile, save_profile, verify
+from robustjudge.profile import Study, calibrate, diff, load_profile, page, reconcile, save_profile, verify
 from robustjudge.profile.build import binary_statistics
 from robustjudge.profile.compare import correct_with
 from robustjudge.profile.longform import LabelRow
@@ -386,6 +386,29 @@ def test_ordinal_scale() -> None:
     assert p.mean_bias.value is not None and p.mean_bias.value > 0.5
     assert p.qwk.value is not None and p.qwk.value > p.kappa.value  # type: ignore[operator]
     assert len(p.confusion["matrix"]) == 5
+    assert p.rates["spearman"].value is not None and p.rates["spearman"].value > 0.85
+    assert p.rates["icc"].value is not None and p.rates["icc"].value < p.rates["spearman"].value, (
+        "a shift lowers agreement"
+    )
+    assert p.rates["adjacent_agreement"].value == 1.0 and p.rates["exact_agreement"].value < 0.4  # type: ignore[operator]
+    assert 0.5 < (p.rates["mae"].value or 0) < 1 and {"kendall_tau_b", "pearson", "linear_kappa"} <= set(p.rates)
+    html = page(p)
+    assert "Intraclass correlation" in html and "May it stand in" in html and "Against each single person" in html
+
+
+def test_people_one_step_apart_agree_on_an_ordinal_scale() -> None:
+    """Ten steps, each person off by one at random: plain kappa is low, and the floor is held against the weighted one."""
+    rng = random.Random(3)
+    rows = []
+    for i in range(200):
+        level = rng.randint(2, 9)
+        for who in ("a", "b"):
+            rows.append(LabelRow(len(rows), f"i{i}", who, "human", str(level + rng.choice((-1, 0, 1)))))
+        rows.append(LabelRow(len(rows), f"i{i}", "judge:j", "judge", str(level)))
+    study = replace(STUDY, labels=tuple(map(str, range(1, 11))), positive="10", ordinal=True)
+    people = calibrate(rows, study).profile.humans["agreement"]
+    assert people["kappa"].low < 0.4 < people["qwk"].low and people["alpha_ordinal"].value > 0.8
+    assert calibrate(rows, study).step != 4 and calibrate(rows, replace(study, ordinal=False)).step == 4
 
 
 def test_a_hundred_thousand_labels_run_in_seconds() -> None:

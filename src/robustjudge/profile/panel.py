@@ -42,8 +42,12 @@ def overlap(t: Table) -> int:
     return sum(n for p, n in t.groups.counted() if len(p.labels) >= 2)
 
 
-def agreement(t: Table, labels: Sequence[str]) -> People:
-    """Kappa of two raters, else pooled Fleiss; alpha, AC1 and raw agreement beside it; who disagrees where."""
+def agreement(t: Table, labels: Sequence[str], ordinal: bool = False) -> People:
+    """Kappa of two raters, else pooled Fleiss; alpha, AC1 and raw agreement beside it; who disagrees where.
+
+    On an ``ordinal`` scale one step apart is nearly agreement: there the floor is held against the quadratically weighted
+    kappa of two raters, else against ordinal alpha.
+    """
     g = t.groups
     tables = {
         (g.raters[a], g.raters[b]): table
@@ -63,6 +67,10 @@ def agreement(t: Table, labels: Sequence[str]) -> People:
     else:
         figures |= {"ac1": raters.gwet_ac(counts), "raw": raters.pairwise_agreement(counts)}
         floor = figures["fleiss_pooled"]
+    if ordinal:
+        floor = figures["alpha_ordinal"] = raters.krippendorff_alpha(counts, "ordinal")
+        if len(g.raters) == 2:
+            floor = figures["qwk"] = kappa(table, "quadratic")
     used = np.asarray(counts.sum(0))
     section = {
         "raters": len(g.raters),

@@ -25,7 +25,6 @@ from robustjudge.measures.designs import (
     correct_stratified,
     stratified_rates,
 )
-from robustjudge.measures.ordinal import mean_bias
 from robustjudge.measures.transfer import transfer_test
 from robustjudge.nouns import Estimate
 from robustjudge.profile import build, checks, panel, table, versus
@@ -225,7 +224,7 @@ class _Run:
         if panel.overlap(t) == 0:
             n = len(t.raters)
             raise _Refused(3, f"needs two raters on at least one item; found {n} rater{'s' if n != 1 else ''}")
-        people = panel.agreement(t, s.labels)
+        people = panel.agreement(t, s.labels, s.ordinal)
         self.checks.append(checks.reconciled(people.pairs))
         tired, figures = fatigue(t)
         self.checks.extend(tired)
@@ -297,10 +296,9 @@ class _Run:
         if len(s.labels) > 2:
             out |= versus.multiclass(t, self.reference, s.labels)
         if s.ordinal:
-            human, judge = versus.numbers(t, self.reference)
-            width = float(s.labels[-1]) - float(s.labels[0])
-            out["mean_bias"] = mean_bias(human, judge, width=abs(width))
-            out["qwk"] = versus.weighted(t, self.reference, s.labels)
+            numbers = versus.ordinal(t, self.reference, s.labels)
+            out |= {k: numbers.pop(k) for k in ("mean_bias", "qwk")}
+            out["rates"] |= numbers
         if self.design == "judge_chosen":
             positives, everything = versus.judge_totals(t, self.positive)
             w = begg_greenes(c, positives, everything - positives)

@@ -11,9 +11,10 @@ import numpy as np
 from robustjudge.measures.active import Drawn
 from robustjudge.measures.agreement import gwet_ac1, kappa
 from robustjudge.measures.alttest import Scoring, alt_test_of
-from robustjudge.measures.base import Floats, codes
+from robustjudge.measures.base import codes
 from robustjudge.measures.bootstrap import cluster_bootstrap
 from robustjudge.measures.confusion import Confusion, coverage, rates
+from robustjudge.measures.ordinal import icc, ordinal_agreement
 from robustjudge.nouns import Estimate
 from robustjudge.profile.panel import Reference
 from robustjudge.profile.table import Table
@@ -147,16 +148,15 @@ def multiclass(t: Table, truth: Reference, labels: Sequence[str]) -> dict[str, E
     return {"kappa": kappa(table), "ac1": gwet_ac1(table)}
 
 
-def weighted(t: Table, truth: Reference, labels: Sequence[str]) -> Estimate:
-    """Quadratically weighted kappa."""
-    return kappa(np.asarray(matrix(t, truth, labels), dtype=np.float64), "quadratic")
-
-
-def numbers(t: Table, truth: Reference) -> tuple[Floats, Floats]:
-    """Human and judge values of an ordinal scale, read verdicts only."""
+def ordinal(t: Table, truth: Reference, labels: Sequence[str]) -> dict[str, Estimate]:
+    """The judge's numbers against people's, read verdicts only: weighted kappas, rank correlations, mean bias and error,
+    exact and adjacent agreement, and the intraclass correlation (A,1), which a shift of all scores lowers."""
     read = [(float(v), float(said), n) for v, said, n, _ in _judged(t, truth) if said is not None]
     often = [n for _, _, n in read]
-    return np.repeat([a for a, _, _ in read], often), np.repeat([b for _, b, _ in read], often)
+    human, judge = np.repeat([a for a, _, _ in read], often), np.repeat([b for _, b, _ in read], often)
+    found = ordinal_agreement(human, judge, sorted(map(float, labels)))
+    del found["kappa"]  # of all labels, it stands among the main figures
+    return found | {"icc": icc(np.column_stack([human, judge])).icc2}
 
 
 def judge_totals(t: Table, positive: str) -> tuple[int, int]:
