@@ -17,6 +17,7 @@ from robustjudge.shapes import Shape, agreement, built, source_of, write
 from robustjudge.shapes.attacks import ranks_first
 from robustjudge.shapes.base import Curve, published, sign
 from robustjudge.shapes.build import BUILDERS
+from robustjudge.shapes.defenses import _beside, _printed, figures
 from robustjudge.shapes.page import drawing
 from robustjudge.suite import config_of
 
@@ -211,3 +212,25 @@ def test_the_labels_of_a_drawing_do_not_run_into_one_another() -> None:
     assert spots[0][1] == "2000" and spots[0][0] + 14 <= 640
     for (right, b), (left, a) in pairwise(spots):
         assert right - left >= 3.5 * (len(a) + len(b))
+
+
+def test_a_defense_beats_none_only_where_the_paired_interval_says_so() -> None:
+    def keyed(values: list[float]) -> dict[tuple[str, str, float], tuple[float, str]]:
+        return {(f"c{i}", "H1", 0.0): (v, f"c{i}") for i, v in enumerate(values)}
+
+    bare, kept = keyed([1.0] * 24), {f"c{i}": 1.0 for i in range(24)}
+    found = {
+        "none": figures(bare, bare, kept),
+        "good": figures(keyed([0.0] * 20 + [1.0] * 4), bare, kept),
+        "chance": figures(keyed([0.0] + [1.0] * 23), bare, kept),
+        "dear": figures(keyed([0.9] * 24), bare, dict.fromkeys(kept, 0.2)),
+    }
+    said = _beside(found)
+    assert "beaten by good;" in said and "better than dear;" in said and "not told apart from chance" in said
+    assert "no defense of this run beats it" in _beside({n: found[n] for n in ("none", "chance")})
+    assert found["good"]["gain"].value == pytest.approx(20 / 48) and found["none"]["gain"].value == 0
+
+
+def test_the_printed_row_without_a_defense_is_rounded_as_the_notes_say() -> None:
+    assert _printed(published()["table5"]["none"]["bdr"]) == "29.87 (implied)"
+    assert _printed((27.71, 9.51)) == "27.71 +- 9.51" and _printed(None) == ""
