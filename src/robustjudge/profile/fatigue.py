@@ -13,7 +13,7 @@ import numpy as np
 from robustjudge.measures.drift import TwoWindows, two_windows
 from robustjudge.measures.intervals import wilson
 from robustjudge.profile.package import Check
-from robustjudge.profile.table import Sitting, Table
+from robustjudge.profile.table import Pattern, Sitting, Table
 
 FEWEST = 5
 """Items that a third of a sitting must hold to be looked at."""
@@ -33,8 +33,9 @@ def fatigue(t: Table) -> tuple[list[Check], dict[str, Any]]:
     """
     figures: dict[str, Any] = {}
     flagged: list[str] = []
+    kind = dict(zip(t.groups.items, t.groups.kind.tolist())) if t.sitting else {}
     for rater in t.raters:
-        mine = _figures(t, rater, flagged)
+        mine = _figures(t, rater, kind, flagged)
         if mine:
             figures[rater] = mine
     ran = any("label" in f for f in figures.values())
@@ -58,7 +59,7 @@ def _again(t: Table, rater: str) -> list[tuple[str, str]]:
     return [(given[i], later[0]) for i, later in t.repeats.get(rater, {}).items() if i in given]
 
 
-def _figures(t: Table, rater: str, flagged: list[str]) -> dict[str, Any]:
+def _figures(t: Table, rater: str, kind: Mapping[str, int], flagged: list[str]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     if again := _again(t, rater):
         out["repeats"] = wilson(sum(a == b for a, b in again), len(again))
@@ -75,7 +76,8 @@ def _figures(t: Table, rater: str, flagged: list[str]) -> dict[str, Any]:
     top = Counter(given.values()).most_common(1)[0][0] if given else ""
     ends = [[given.get(item) == top for _, _, item, _ in rows] for rows in (first, last)]
     label = two_windows(sum(ends[1]), len(last), sum(ends[0]), len(first))
-    same = [[v for _, _, item, _ in rows if (v := _with_others(t, rater, item)) is not None] for rows in (first, last)]
+    agrees = [_with_others(p, t.raters.index(rater)) for p in t.groups.kinds]
+    same = [[v for _, _, item, _ in rows if (v := agrees[kind[item]]) is not None] for rows in (first, last)]
     agreement = two_windows(sum(same[1]), len(same[1]), sum(same[0]), len(same[0]))
     out |= {"top_label": top, "label": label.difference, "agreement": agreement.difference}
     for told, w in ((f"share of {top!r}", label), ("agreement with the others", agreement)):
@@ -102,13 +104,8 @@ def _sittings(places: Sitting | None) -> Iterator[Sequence[Place]]:
         yield list(rows)
 
 
-def _with_others(t: Table, rater: str, item: str) -> bool | None:
-    """Whether at least half of the others say of the item what this person says; ``None`` where nobody else, or this
-    person not, labelled it."""
-    mine = t.human[rater].get(item) if rater in t.human else None
-    votes = [said == mine for other, labels in _others(t.human, rater) if (said := labels.get(item)) is not None]
-    return None if mine is None or not votes else 2 * sum(votes) >= len(votes)
-
-
-def _others(human: Mapping[str, Mapping[str, str]], rater: str) -> Iterator[tuple[str, Mapping[str, str]]]:
-    return ((other, labels) for other, labels in human.items() if other != rater)
+def _with_others(p: Pattern, at: int) -> bool | None:
+    """Whether at least half of the others say of an item what the person at place ``at`` says; ``None`` where nobody
+    else, or not this person, labelled it."""
+    mine, others = p.said[at], [v for k, v in enumerate(p.said) if k != at and v is not None]
+    return None if mine is None or not others else 2 * sum(v == mine for v in others) >= len(others)
