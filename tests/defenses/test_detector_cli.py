@@ -160,3 +160,16 @@ def test_every_stack_up_to_a_depth_is_run_and_ranked(folder: Path) -> None:
     alone = {"none", "screen", "mark", "sandwich"}
     assert set(ranked) == alone | {"screen+mark", "screen+sandwich", "mark+sandwich"}
     assert ranked[0].startswith("screen")
+
+
+def test_the_texts_and_the_most_calls_are_told_before_the_first(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "few.jsonl").write_text("".join(json.dumps({"text": f"Answer {i}."}) + "\n" for i in range(25)))
+    assert command(["detector", "calibrate", "classifier", "few.jsonl"]) == 0
+    assert capsys.readouterr().err.startswith("25 texts\n")
+    model = ["--model", "scripted/gameable"]
+    assert command(["detector", "calibrate", "known_answer", "few.jsonl", *model, "-o", "key.json"]) == 0
+    assert "25 texts, at most 25 calls of scripted/gameable; what was answered before" in capsys.readouterr().err
+    assert command(["detector", "calibrate", "perplexity", "few.jsonl"]) == 2
+    assert "provider/name (hf/smollm2" in capsys.readouterr().err

@@ -70,6 +70,7 @@ def calibrate(
             " `robustjudge detector evaluate`"
         )
     judged = _judge(judge)
+    _announced(made, given, judge)
     found = _run(
         lambda: calibrated(made, given.benign, alpha, judged, hard=given.every_hard), made, judge, config, ledger
     )
@@ -124,6 +125,7 @@ def evaluate(
         "left_out_as_calibrated_on": len(given.each()) - len(fresh.each()),
     }
     judged = _judge(judge)
+    _announced(made, fresh, judge)
     found = _run(lambda: measured(made, fresh, judged), made, judge, config, ledger)
     title, lead, shapes = f"Detector: {made.name}", shape.lead(found, inputs), shape.shapes(found)
     output.mkdir(parents=True, exist_ok=True)
@@ -169,6 +171,20 @@ def _judge(model: str) -> Judge | None:
     from robustjudge.prompts.library import template
 
     return Prompted(model, template("robustjudge")) if model else None
+
+
+def _announced(made: Thresholded, given: Texts, judge: str) -> None:
+    """How many texts there are and the most calls that they can take, before the first one is sent."""
+    from robustjudge.nouns import Slate
+
+    costs = [made.extra(Slate(s.task, (s.text,), (0,), kind=s.kind, language=s.language)) for s in given.each()]
+    calls = {
+        "".join(made.models()): sum(c.calls + c.passes for c in costs),
+        judge: sum(1 + c.judges for c in costs) + max((c.once for c in costs), default=0) if judge else 0,
+    }
+    told = [f"at most {n:,} calls of {model}" for model, n in calls.items() if n]
+    more = "; what was answered before is in the ledger and not asked again" if told else ""
+    sys.stderr.write(f"{visible(', '.join([f'{len(costs):,} texts', *told]))}{more}\n")
 
 
 def _read(path: Path) -> Texts:

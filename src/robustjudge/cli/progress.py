@@ -54,7 +54,10 @@ class Progress:
             self._bar.update(self._task, completed=self.tally.rows, description=self.words())
         else:
             total = f"/{self.planned}" if self.planned else ""
-            sys.stderr.write(f"{self.tally.rows}{total} rows, {self.words()}{self._left(now)}\n")
+            rows = (
+                f"{self.tally.rows}{total} rows, " if self.planned else ""
+            )  # without a plan there is nothing to count
+            sys.stderr.write(f"{rows}{self.words()}{self._left(now)}\n")
 
     def _left(self, now: float) -> str:
         t = self.tally

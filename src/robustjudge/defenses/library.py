@@ -104,6 +104,10 @@ def defense_names() -> tuple[str, ...]:
     return tuple(sorted(known()))
 
 
+_SURPRISE = dict.fromkeys(("perplexity", "windowed_perplexity"), " (hf/smollm2, the embedded one)")
+"""What tells log-probabilities of a text."""
+
+
 def defense_of(name: str, given: Mapping[str, Any], base: Path = Path()) -> Shield:
     """A defense from its settings: ``kind`` (default: the name itself) and the fields of that defense.
 
@@ -146,7 +150,8 @@ def _built(name: str, kind: str, cls: Any, settings: dict[str, Any]) -> Shield:
         made: Shield = cls(**values)
     except TypeError as fault:
         needs = str(fault).partition("argument")[2].strip(" s:") or str(fault)
-        raise ConfigError(f"defense {name!r} ({kind}) needs {needs}") from None
+        what = f": the model that it asks, as provider/name{_SURPRISE.get(kind, '')}" if needs == "'model'" else ""
+        raise ConfigError(f"defense {name!r} ({kind}) needs {needs}{what}") from None
     return made
 
 
