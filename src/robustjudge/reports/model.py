@@ -167,6 +167,25 @@ def first_line(rows: Mapping[str, Any]) -> str:
 # --------------------------------------------------------------------------- the instrument
 
 
+def _fewer(table: Table, manifest: Mapping[str, Any]) -> str:
+    """Which cases could not fill the largest K that was asked for; empty where all could."""
+    asked = [int(p.get("k", 4)) for p in manifest.get("protocols", []) if p.get("kind") == "best_of"]
+    rows = table.only(protocol="best_of")
+    if not asked or not len(rows):
+        return ""
+    most = np.zeros(len(rows["case_id"].values))
+    np.maximum.at(most, rows["case_id"].codes, np.nan_to_num(rows["k"]))
+    short = most[(most > 0) & (most < max(asked))]
+    if not len(short):
+        return ""
+    low, high = int(short.min()), int(short.max())
+    ks = str(low) if low == high else f"{low} to {high}"
+    return (
+        f"best of {max(asked)} was asked for, and {len(short):,} of {int((most > 0).sum()):,} cases hold fewer distractors:"
+        f" they were judged at a smaller K ({ks})"
+    )
+
+
 def instrument(table: Table, manifest: Mapping[str, Any]) -> list[dict[str, str]]:
     """What the reader must know about the instrument as a whole."""
     out = []
@@ -179,6 +198,9 @@ def instrument(table: Table, manifest: Mapping[str, Any]) -> list[dict[str, str]
         warn("incomplete", "warning", f"the run is {state}: rows are missing, and which ones is not random")
     if not manifest:
         warn("no_manifest", "warning", "the manifest is missing: models, versions and settings are unknown")
+    fewer = _fewer(table, manifest)
+    if fewer:
+        warn("fewer_candidates", "warning", fewer)
     inputs = manifest.get("inputs", {})
     if inputs.get("rows_set_aside"):
         first = "; ".join(one_line(str(row), 160) for row in inputs.get("bad_rows", [])[:3])
