@@ -209,6 +209,31 @@ def test_bias_from_the_command_line(
     assert run([*args[:-2], "--probe", "paddin"]) == 2
 
 
+def test_judge_calls_may_stop_when_the_rates_are_narrow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    args = [
+        "run",
+        "--judge",
+        "scripted/gameable",
+        "--cases",
+        "builtin/summarization",
+        "--limit",
+        "20",
+        "--attack",
+        "H6",
+    ]
+    assert run([*args, "--control", "identity"]) in (0, 4)
+    capsys.readouterr()
+    assert run(["profile", "enough", "runs/latest", "--half-width", "0.01"]) == 3
+    told = capsys.readouterr().out
+    assert "H6: " in told and "go on for +-0.01" in told and "valid at every look" in told and "identity" not in told
+    assert run(["profile", "enough", "runs/latest", "--half-width", "0.6"]) == 0
+    assert "may stop" in capsys.readouterr().out
+    assert run(["profile", "enough", "nowhere"]) == 2
+
+
 def test_self_preference_says_whose_answers_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from robustjudge.errors import DataError
+from robustjudge.measures.sequential import beta_binomial
+from robustjudge.nouns import Estimate
 from robustjudge.profile.longform import LabelRow
 from robustjudge.profile.planning import may_stop, next_items, planned
 
@@ -78,3 +80,17 @@ def test_two_people_who_differ_are_no_label_until_somebody_rules() -> None:
     assert may_stop(verdicts(), split, "SUCCESS", 0.1)[0][1].n == 0
     assert may_stop(verdicts(), ruled, "SUCCESS", 0.1)[0][1].n == 1
     assert "i0" not in {i for i, _ in next_items(verdicts(), split, "SUCCESS", 200)}, "it is labelled, only not settled"
+
+
+def test_the_sequence_holds_at_every_look_for_means_of_a_case() -> None:
+    """Values in [0, 1] that are no coin flips: the mean over a case's trials."""
+    rng = np.random.default_rng(5)
+    missed = 0
+    for _ in range(200):
+        x = np.cumsum(rng.choice([0.0, 0.5, 1.0], size=300, p=[0.3, 0.4, 0.3]))
+        missed += any(not _holds(beta_binomial(float(x[n - 1]), n), 0.5) for n in (*range(1, 20), *range(20, 301, 10)))
+    assert missed / 200 <= 0.05 + 3 * (0.05 * 0.95 / 200) ** 0.5
+
+
+def _holds(e: Estimate, true: float) -> bool:
+    return e.low is not None and e.high is not None and e.low <= true <= e.high

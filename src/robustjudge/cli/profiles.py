@@ -170,6 +170,29 @@ def correct(
         raise typer.Exit(3)
 
 
+@app.command("enough")
+def enough(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="a run folder, finished or not")],
+    half_width: Annotated[float, typer.Option(min=0.001, max=0.999, help="wanted +- of each success rate")] = 0.1,
+) -> None:
+    """May the judge calls stop?  Each attack's success rate with an interval that is valid at every look, so that a run
+    may be capped, looked at and resumed until it is narrow enough.  Exit 3: go on."""
+    from robustjudge.engine.folder import Folder
+    from robustjudge.errors import DataError
+    from robustjudge.measures.grid import COLUMNS, panels
+    from robustjudge.profile.planning import enough as looked
+    from robustjudge.table import Table
+
+    found = looked(panels(Table.load(Folder.open(run).table, COLUMNS)), half_width)
+    if not found:
+        raise DataError(f"{run} has no attack with a readable verdict on an attackable case yet")
+    for name, e, narrow in found:
+        typer.echo(visible(f"{name}: {shown(e)}; {'may stop' if narrow else 'go on'} for +-{half_width:g}"))
+    typer.echo("valid at every look (beta-binomial sequence over cases)")
+    if not all(narrow for _, _, narrow in found):
+        raise typer.Exit(3)
+
+
 def _end(e: Any, note: str) -> None:
     if note:
         typer.echo(visible(note))

@@ -23,8 +23,12 @@ def _log_beta(a: float, b: float) -> float:
     return lgamma(a) + lgamma(b) - lgamma(a + b)
 
 
-def beta_binomial(successes: int, n: int, alpha: float = 0.05) -> Estimate:
-    """Confidence sequence of a rate, {p : B(1+S, 1+n-S)/(p^S (1-p)^(n-S)) < 1/alpha}, uniform mixture (Robbins 1970)."""
+def beta_binomial(successes: float, n: int, alpha: float = 0.05) -> Estimate:
+    """Confidence sequence of a rate, {p : B(1+S, 1+n-S)/(p^S (1-p)^(n-S)) < 1/alpha}, uniform mixture (Robbins 1970).
+
+    Also of a mean of values in [0, 1] with sum ``successes``: the likelihood ratio of such a value is at most that of a
+    coin with its mean (weighted arithmetic and geometric mean), so it stays a supermartingale.
+    """
     if not 0 <= successes <= n:
         raise DataError(f"{successes} successes among {n}")
     if n == 0:

@@ -9,6 +9,7 @@ from math import ceil, sqrt
 from robustjudge.errors import DataError
 from robustjudge.measures import power
 from robustjudge.measures.base import bounded
+from robustjudge.measures.grid import Panel
 from robustjudge.measures.sequential import beta_binomial
 from robustjudge.nouns import Estimate
 from robustjudge.profile.longform import LabelRow
@@ -142,6 +143,25 @@ def may_stop(
         else:
             e = bounded(at, low, high, n, method)
         out.append((name, e, (high - low) / 2 <= half_width))
+    return tuple(out)
+
+
+def enough(panels: Sequence[Panel], half_width: float, alpha: float = 0.05) -> tuple[tuple[str, Estimate, bool], ...]:
+    """May the judge calls of a run stop?  The success rate of each attack so far with an interval that is valid at every
+    look (cases in the order of the plan, the mean over a case's own trials), and whether it is within +- ``half_width``.
+
+    One entry per judge, protocol and attack; controls are left out.
+    """
+    out = []
+    for p in panels:
+        for line in p.lines:
+            rate = line.figures["asr"]
+            if line.control or rate.n <= 0:
+                continue
+            defended = "" if p.defense in ("", "none") else f" + {p.defense}"
+            e = beta_binomial((rate.value or 0.0) * rate.n, rate.n, alpha)
+            narrow = e.low is not None and e.high is not None and (e.high - e.low) / 2 <= half_width
+            out.append((f"{p.judge}{defended}, {p.protocol}, {line.attack}", e, narrow))
     return tuple(out)
 
 
