@@ -213,17 +213,8 @@ def test_judge_calls_may_stop_when_the_rates_are_narrow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    args = [
-        "run",
-        "--judge",
-        "scripted/gameable",
-        "--cases",
-        "builtin/summarization",
-        "--limit",
-        "20",
-        "--attack",
-        "H6",
-    ]
+    args = ["run", "--judge", "scripted/gameable", "--cases", "builtin/summarization", "--limit", "12"]
+    args += ["--attack", "H6"]
     assert run([*args, "--control", "identity"]) in (0, 4)
     capsys.readouterr()
     assert run(["profile", "enough", "runs/latest", "--half-width", "0.01"]) == 3
