@@ -5,9 +5,9 @@
 MODEL is a folder or GGUF file.  PEER_PYTHON is the interpreter of an environment with nanogcg==0.3.0 and
 transformers==4.47.1 (it does not run beside transformers 5).  Both minimise -log P(target) behind the open assistant
 turn, from the same start string, on one thread fewer than the processors.  Variants of ours: ``plain`` (the peer's
-algorithm with a quarter of the swaps the best-ranked, all spread evenly over the positions and none made twice), ``merge``
+algorithm with half of the swaps the best-ranked, all spread evenly over the positions and none made twice), ``merge``
 (the best 2, 4 and 8 swaps also made at once, within the same number of evaluations) and, with ``--ablate``, ``random``
-(merge, no swap chosen by rank), ``greedy`` (merge, half of them) and ``whole`` (plain, prefixes not shared).  Compared are
+(merge, no swap chosen by rank) and ``whole`` (plain, prefixes not shared).  Compared are
 seconds per step, loss after equal evaluations, and time until the peer's final loss, on the clock and in processor time
 (on a busy machine only the latter is steady).  With ``--log`` every run
 is kept as a JSON line and a run that FILE holds is not repeated.
@@ -30,7 +30,7 @@ from robustjudge.asks import Gradient, Sample
 from robustjudge.attacks.gcg import Track, descend
 from robustjudge.models.transformers import Transformers
 from robustjudge.models.whitebox.load import converted
-from robustjudge.nouns import Call, LabelCall, Message, Text
+from robustjudge.nouns import Call, LabelCall, Message, Text, Weights
 
 Trace = list[tuple[float, float, float]]
 """(seconds on the clock, best loss so far, seconds of processor time) after each batch of losses."""
@@ -100,12 +100,30 @@ class Own:
         """One run of ours."""
         return self.loop.run(self._run(i, seed, steps, width, share, tricks))
 
-    async def _run(self, i: int, seed: int, steps: int, width: int, share: bool, tricks: dict[str, Any]) -> Trace:
+    def check(self, i: int, trace: Trace, best: str) -> Trace:
+        """The peer's trace; raises if its best string, asked as a text, has not the loss that the peer tells (it would
+        then have been given another prompt)."""
+        before, after = parts(i)
+        message = Message("user", (Text(before.rstrip()), Text(best, "candidate/0"), Text(after)))
+        call = LabelCall(Call("hf/x", (message,)), (TARGET,))
+        (weights,) = self.loop.run(self._weigh(call))
+        if abs(weights.logprobs[0] + trace[-1][1]) > 0.01:
+            raise SystemExit(f"the peer tells a loss of {trace[-1][1]:.4f} for {best!r}, whose text has {weights}")
+        return trace
+
+    async def _weigh(self, call: LabelCall) -> tuple[Weights, ...]:
+        return await (await self._model(True)).weigh((call,))
+
+    async def _model(self, share: bool) -> Transformers:
         if share not in self.models:
             self.models[share] = Transformers(str(self.folder), share=share)
-            await self.models[share].sample(Sample("hf/x", (asked(i, START, ()).call.messages,), 1, 0))
-        await self.models[share]._do("", lambda desk: desk.engine.store.clear())
-        return await ours(self.models[share], i, seed, steps, width, tricks)
+            await self.models[share].sample(Sample("hf/x", (asked(0, START, ()).call.messages,), 1, 0))
+        return self.models[share]
+
+    async def _run(self, i: int, seed: int, steps: int, width: int, share: bool, tricks: dict[str, Any]) -> Trace:
+        model = await self._model(share)
+        await model._do("", lambda desk: desk.engine.store.clear())
+        return await ours(model, i, seed, steps, width, tricks)
 
     def close(self) -> None:
         for model in self.models.values():
@@ -113,13 +131,13 @@ class Own:
         self.loop.close()
 
 
-def peer(python: str, folder: Path, i: int, seed: int, steps: int, width: int) -> Trace:
-    """The same from nanoGCG, in its own environment."""
+def peer(python: str, folder: Path, i: int, seed: int, steps: int, width: int) -> tuple[Trace, str]:
+    """The same from nanoGCG, in its own environment, and its best string."""
     before, after = parts(i)
     job = {
         "folder": str(folder),
-        "content": before + "{optim_str}" + after,
-        "start": " ".join([START] * LENGTH),
+        "content": before.rstrip() + "{optim_str}" + after,  # the space is the first token's, as it is in a whole text
+        "start": f" {START}" * LENGTH,
         "target": TARGET,
         "seed": seed,
         "steps": steps,
@@ -130,7 +148,8 @@ def peer(python: str, folder: Path, i: int, seed: int, steps: int, width: int) -
     done = subprocess.run([python, str(script)], input=json.dumps(job), capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"the peer failed:\n{done.stderr[-2000:]}")
-    return [tuple(x) for x in json.loads(done.stdout.splitlines()[-1])]
+    found = json.loads(done.stdout.splitlines()[-1])
+    return [tuple(x) for x in found["trace"]], found["best"]
 
 
 CLOCKS = {0: "on the clock", 2: "in processor time"}
@@ -139,7 +158,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "plain": {"merge": 0},
     "merge": {"merge": 8},
     "random": {"merge": 8, "greedy": 0.0},
-    "greedy": {"merge": 8, "greedy": 0.5},
     "whole": {"merge": 0, "share": False},
 }
 
@@ -216,7 +234,10 @@ def main() -> None:
             for name in names:
                 if (i, seed, name) not in runs:
                     job = (i, seed, given.steps, given.width)
-                    made = peer(given.peer, folder, *job) if name == "nanoGCG" else own.run(*job, **VARIANTS[name])
+                    if name == "nanoGCG":
+                        made = own.check(i, *peer(given.peer, folder, *job))
+                    else:
+                        made = own.run(*job, **VARIANTS[name])
                     runs[i, seed, name] = made
                     if given.log:
                         with given.log.open("a", encoding="utf-8") as file:

@@ -1,6 +1,9 @@
-"""One nanoGCG run in the peer's environment: a JSON job on stdin; on stdout ``[[seconds, best loss, processor time], ...]``.
+"""One nanoGCG run in the peer's environment: a JSON job on stdin; on stdout ``trace`` = ``[[seconds, best loss, processor
+time], ...]`` and the ``best`` string.
 
 A folder saved by transformers 5 is rewritten for version 4: the rotary base and the chat template stand elsewhere there.
+The tokenizer is opened without a start token: nanoGCG deletes that token's text wherever a chat template prints it, and
+where it opens every turn (``<|im_start|>``) the judge would be asked something else.
 """
 
 import json
@@ -32,7 +35,7 @@ def main() -> None:
     torch.set_num_threads(job["threads"])
     folder = Path(job["folder"])
     told = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
-    names = {k: told[k] for k in ("bos_token", "eos_token", "pad_token", "unk_token") if isinstance(told.get(k), str)}
+    names = {k: told[k] for k in ("eos_token", "pad_token", "unk_token") if isinstance(told.get(k), str)}
     tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"), **names)
     template = folder / "chat_template.jinja"
     tokenizer.chat_template = told.get("chat_template") or template.read_text(encoding="utf-8")
@@ -61,7 +64,7 @@ def main() -> None:
     for end, loss in zip(ends, found.losses):
         best = min(best, loss * size)
         out.append([end[0] - marks[0][0], best, end[1] - marks[0][1]])
-    print(json.dumps(out))
+    print(json.dumps({"trace": out, "best": found.best_string}))
 
 
 if __name__ == "__main__":

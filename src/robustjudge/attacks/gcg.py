@@ -23,9 +23,9 @@ from robustjudge.steps import Steps
 
 Ids = tuple[int, ...]
 Table = tuple[Ids, ...]
-GREEDY = 0.25
-"""Share of the swaps that are the best-ranked.  On a language model's prompts half of them did worse than none after the
-first round in 9 of 10 runs; an exact gradient wants the best of each position tried."""
+GREEDY = 0.5
+"""Share of the swaps that are the best-ranked.  Shares of 0 and 1/4 could not be told from it on the embedded model; an
+exact gradient wants the best of each position tried."""
 
 
 @dataclass
@@ -168,7 +168,7 @@ class GCG(Search):
     """``length`` tokens, ``steps`` rounds of ``width`` single swaps among the ``k`` best per position.
 
     ``init`` gives the first suffix as token ids; ``merge`` > 0 also tries the best swaps of 2, 4, 8, ...
-    up to that many positions at once; ``greedy`` is the share of best-ranked swaps, see :func:`neighbours`.
+    up to that many positions at once.
     Losses: ``steps * width``; gradients: ``steps`` (per context and order of the objective).
     """
 
@@ -177,7 +177,6 @@ class GCG(Search):
     width: int = 512
     k: int = 256
     merge: int = 0
-    greedy: float = GREEDY
     init: tuple[int, ...] = ()
     seed: int = 0
     target: Target = Target()
@@ -212,5 +211,5 @@ class GCG(Search):
         with suppress(Exhausted):  # the budget is spent: best-so-far is the answer
             start = self.init or await opening(case, self.length, self.seed)
             rng = Random(f"{self.seed}/{case.id}/gcg")
-            await descend(start, self.steps, self.width, loss, gradient, track, rng, self.merge, self.greedy)
+            await descend(start, self.steps, self.width, loss, gradient, track, rng, self.merge)
         return track
