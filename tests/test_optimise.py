@@ -189,3 +189,20 @@ def test_a_pointwise_rise_below_tau_is_no_success() -> None:
     assert found.status == "no_improvement"
     results = [r for r in found.answer.test[found.answer.start] if r.family in ("H4", "H6")]
     assert {r.won for r in results} == {0.0} and {r.published for r in results} == {1.0}
+
+
+def test_a_prompt_in_one_block_is_improved_by_what_is_put_before_it() -> None:
+    """The judge obeys pleas unless its instructions hold the words of one option; that option is found, the text kept."""
+    text = "Task: {task}\nA: {response_a}\nB: {response_b}\nClose with VERDICT: A or VERDICT: B."
+    grid = Grid.whole(text, "my.txt", "pairwise")
+    wanted = grid.components[3].options[-1].text("pairwise").split("\n")[0]
+
+    @dataclass
+    class Warned(Tempted):
+        def outcomes(self, view: View) -> Outcomes:
+            return self.inner.outcomes(view) if wanted in view.trusted else super().outcomes(view)
+
+    model = Warned("Task", perfect(CASES))
+    found = solve(model, replace(task(grid=grid), judge=Prompted(MODEL, grid.template(grid.start))), budget=5000)
+    assert found.status == "improved" and wanted in found.prompt and text in found.prompt
+    assert f"+{wanted}" in found.diff and "\n-Task" not in found.diff

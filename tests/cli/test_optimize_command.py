@@ -56,15 +56,20 @@ def test_the_users_own_prompt_in_parts_is_a_start(tmp_path: Path, monkeypatch: p
     assert 'name = "mine"' in Path("out/prompt.toml").read_text()
 
 
-def test_one_block_of_text_is_told_how_it_becomes_parts(
+def test_one_block_of_text_is_used_whole_and_a_shipped_prompt_can_be_printed_to_start_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("judge.txt").write_text("Task: {task}\nA: {response_a}\nB: {response_b}\n{verdict}")
-    assert command(["optimize", "judge.txt", "--judge", "scripted/perfect"]) == 2
-    assert "robustjudge list templates vanilla > my-judge.toml" in capsys.readouterr().err
+    args = ["--judge", "scripted/perfect", *CASES, "--attack", "H4", "--rounds", "0", "--budget", "700"]
+    text = "Task: {task}\nA: {response_a}\nB: {response_b}\n"
+    Path("judge.txt").write_text(text + "Which is better?")
+    assert command(["optimize", "judge.txt", *args]) == 2
+    assert "robustjudge list templates vanilla" in capsys.readouterr().err
+    Path("judge.txt").write_text(text + "{verdict}")
+    assert command(["optimize", "judge.txt", *args]) == 0
+    assert text in Path("optimised/prompt.toml").read_text() and Path("optimised/prompt.diff").read_text() == ""
+    capsys.readouterr()
     assert command(["list", "templates", "vanilla"]) == 0
     Path("my-judge.toml").write_text(capsys.readouterr().out)
-    assert command(["lint", "my-judge.toml"]) == 0
-    args = ["optimize", "my-judge.toml", "--judge", "scripted/perfect", *CASES, "--attack", "H4", "--rounds", "0"]
-    assert command([*args, "--budget", "700"]) == 0
+    assert command(["lint", "my-judge.toml"]) == 0 and command(["lint", "optimised/prompt.toml"]) == 0
+    assert command(["optimize", "my-judge.toml", *args]) == 0

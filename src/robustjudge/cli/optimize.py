@@ -19,7 +19,7 @@ app = typer.Typer(add_completion=False)
 
 @app.command("optimize")
 def optimize(
-    prompt: Annotated[str, typer.Argument(help="a shipped template, or your own prompt in parts (.toml)")],
+    prompt: Annotated[str, typer.Argument(help="a shipped template, or your own prompt: in parts (.toml) or one text")],
     judge: Annotated[str, typer.Option(help="model of the judge, provider/model")],
     cases: Annotated[
         list[str] | None, typer.Option(help="builtin, builtin/logic, T1..T8 or a file; repeat for several")
@@ -56,7 +56,7 @@ def optimize(
     """Race the prompts of a grid on paired cases, confirm the winner, test it once; "no improvement" is an answer."""
     from robustjudge.attacks import library
     from robustjudge.cli.progress import Progress
-    from robustjudge.errors import DataError, TemplateError, UnknownName
+    from robustjudge.errors import DataError, UnknownName
     from robustjudge.execution import Options
     from robustjudge.judges import Prompted
     from robustjudge.nouns import Sampling
@@ -69,14 +69,12 @@ def optimize(
         raise UnknownName("objective", objective, ("worst", "cvar"))
     if Path(prompt).suffix and not Path(prompt).is_file():
         raise DataError(f"{prompt}: no such file")
-    if not prompt.endswith(".toml") and Path(prompt).is_file():
-        raise TemplateError(
-            f"{prompt}: the optimiser changes a prompt part by part, so give it as a TOML file with a text for each part"
-            " (role, instruction, criteria, verdict form); to start from a shipped one:"
-            " robustjudge list templates vanilla > my-judge.toml"
-        )
-    text = _file(Path(prompt)) if prompt.endswith(".toml") else source(prompt)
-    grid = Grid.of(text, prompt, size, _file(options) if options else "")  # type: ignore[arg-type]
+    more = _file(options) if options else ""
+    if Path(prompt).is_file() and not prompt.endswith(".toml"):
+        grid = Grid.whole(_file(Path(prompt)), prompt, _protocol(protocol).kind, size, more)  # type: ignore[arg-type]
+    else:
+        text = _file(Path(prompt)) if prompt.endswith(".toml") else source(prompt)
+        grid = Grid.of(text, prompt, size, more)  # type: ignore[arg-type]
 
     def named(names: list[str]) -> dict[str, Any]:
         made = [library.attack(n, seed=seed, quick=True) for n in library.expand(tuple(names))]

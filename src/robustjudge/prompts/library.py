@@ -134,7 +134,7 @@ def _form(data: Mapping[str, Any], protocol: str, where: str) -> Form:
     native = str(data.get("native", ""))
     if native and native not in STYLES:
         raise UnknownName(f"native form of {where}", native, STYLES)
-    if native and not chosen:
+    if not chosen:
         messages = messages[1:]
     scale = native_scale(native, protocol != "pointwise") if native else _scale(data.get("scale", {}), protocol, where)
     return Form(

@@ -78,6 +78,38 @@ class Grid:
                 f"{where}: the optimiser needs a prompt in parts; write it as TOML with [parts.EI] and so on"
                 " (`robustjudge list templates vanilla` prints a shipped one to start from)"
             )
+        return cls._around(base, where, size, more)
+
+    @classmethod
+    def whole(cls, text: str, where: str, protocol: str, size: Size = "quick", more: str = "") -> Grid:
+        """The grid around a prompt that is one block of ``text`` with our slots: it stays as it is, and the options are
+        put before it as a system message.  Its verdict form is its own, so that component has no options.
+
+        Raises :class:`TemplateError` for a prompt that does not show every text once, asks for no verdict line, or names
+        another scale than 1 to 10.
+        """
+        base = {
+            "name": where.rpartition("/")[2].partition(".")[0] or "prompt",
+            "protocols": [protocol],
+            "fence": "plain",
+            "append_verdict": False,
+            "parts": {},
+            LAYOUT: {protocol: text},
+        }
+        form = getattr(from_data(base, where), protocol)
+        for finding in lint_form(form):
+            if finding.rule in ("no-verdict-form", "other-scale", "unreachable-end"):
+                raise TemplateError(
+                    f"{where}: {finding.message}; a prompt in one block is read by its last line, VERDICT: and a letter or a"
+                    " number from 1 to 10. For another form or scale write it in parts"
+                    " (`robustjudge list templates vanilla` prints one to start from)"
+                )
+        return cls._around(base, where, size, more, fixed=("RF",))
+
+    @classmethod
+    def _around(cls, base: Mapping[str, Any], where: str, size: Size, more: str, fixed: tuple[str, ...] = ()) -> Grid:
+        """The components of ``base`` with their options; those ``fixed`` keep what they say."""
+        parts = base["parts"]
         from_data(base, where)
         shipped = tomllib.loads(files("robustjudge.prompts").joinpath("options.toml").read_text("utf-8"))
         sizes = shipped.pop("sizes")
@@ -89,8 +121,11 @@ class Grid:
                 raise UnknownName("component of options", code, (*CODES, LAYOUT))
         components = []
         for code in CODES:
+            if code in fixed and code in own:
+                raise TemplateError(f"{where}: {code} is the prompt's own; leave its options out")
             start = _option("start", parts.get(code, {}), base.get("append_verdict", True) is False and code == "RF")
-            found = _distinct(start, [_option_of(x) for x in shipped.get(code, ())])[: sizes[size][code]]
+            found = _distinct(start, [_option_of(x) for x in (() if code in fixed else shipped.get(code, ()))])
+            found = found[: sizes[size][code]]
             extra = _distinct(start, [_option_of(x) for x in own.get(code, ())])[1:]
             components.append(Component(code, (*found, *extra)))
         if LAYOUT in own:
