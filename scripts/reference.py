@@ -117,13 +117,19 @@ def config_schema() -> str:
 def attacks() -> str:
     from robustjudge.attacks import library
 
-    out = [NOTE, "# Attacks\n", "`NAME/VARIANT` chooses a variant where an attack has some, as in `H2/html`.\n"]
+    told = (
+        "`NAME/VARIANT` chooses a variant where an attack has some, as in `H2/html`; capitals stand for something else, as in"
+        " `E8/O5` or `random_suffix/O5`. Text attacks also take a place (`H1/prefix`; append, prefix, middle, replace,"
+        " history) and `number` or `wordless` (does the wording name the top number?).\n"
+    )
+    out = [NOTE, "# Attacks\n", told]
     rows = []
     for name in library.attack_names():
         a: Any = library.attack(name)
         what = about_of(a) or idea(type(a))
-        rows.append((f"`{name}`", a.family, getattr(a, "category", ""), a.severity, a.access.name, what))
-    out.append(table(("name", "family", "category", "severity", "access", "what"), rows))
+        more = ", ".join(library.variants(name))
+        rows.append((f"`{name}`", a.family, getattr(a, "category", ""), a.severity, a.access.name, what, more))
+    out.append(table(("name", "family", "category", "severity", "access", "what", "variants"), rows))
     out.append("## Suites and categories\n")
     out.append(table(("name", "attacks"), [(f"`{n}`", ", ".join(m)) for n, m in library.attack_suites().items()]))
     return "\n".join(out)

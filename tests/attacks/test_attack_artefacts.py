@@ -145,3 +145,18 @@ def test_self_transfer_in_a_plan_starts_where_training_ended_and_is_counted_befo
     assert len(kept["toy.none.pointwise.E3-transfer.json"]["attack"]["texts"]) == 2
     fit = kept["toy.none.pointwise.E3.transfer.json"]["spent"]["queries"]
     assert most is not None and most >= fit + sum(r["queries"] + r["judge_calls"] for r in rows)
+
+
+def test_every_variant_that_is_listed_can_be_had_and_no_other_one() -> None:
+    stands = {"ATTACK": "H6", "SEARCH": "O5", "TIMES": "4", "NUMBER": "1", "LENGTH": "64", "FILLER": "1", "0 to 9": "3"}
+    stands["FACTOR+FACTOR"] = "request+ignore"
+    seen = 0
+    for name in library.attack_names():
+        for form in library.variants(name):
+            made = "/".join(stands.get(part, part) for part in form.split("/"))
+            assert library.attack(f"{name}/{made}", quick=True).name
+            seen += 1
+        if not library.variants(name):
+            with pytest.raises(ConfigError):
+                library.attack(f"{name}/nothing_of_the_kind")
+    assert seen > 50 and library.variants("gcg") == () and library.variants("O4") == ()

@@ -168,6 +168,25 @@ def attack(name: str, target: Target | None = None, seed: int = 0, *, quick: boo
         raise ConfigError(f"{name!r}: the variant of {head} must be a number") from None
 
 
+_VARIANTS: Mapping[str, tuple[str, ...]] = {
+    "H7": Empty.VARIANTS, "H8": ("TIMES",), "E5": ("0 to 9",), "E6": ("NUMBER",), "E7": VerdictSpoof.FORMS,
+    "E10": ("LENGTH", "LENGTH/FILLER", "LENGTH/FILLER/search"), "E11": ControlTokens.CHATS,
+    "O1": ("rules",), "O2": ("rules",), "O3": ("rules",), "Resubmit": ("rules", "same"), "E3": ("transfer",),
+    "E4": ("ATTACK",), "E8": ("SEARCH",), "plea": ("same", "written"), "composed": ("FACTOR+FACTOR",),
+    "neutral": ("ATTACK",), "shuffled_payload": ("ATTACK",), "random_suffix": ("ATTACK",),
+}  # fmt: skip
+
+
+def variants(name: str) -> tuple[str, ...]:
+    """What may stand behind ``NAME/``: words as they are, in capitals what they stand for.  Text attacks take a place
+    (``append``, ``prefix``, ``middle``, ``replace``, ``history``) and ``number`` or ``wordless`` as well."""
+    head = canonical(name).partition("/")[0]
+    maker = _makers().get(head) or _text_maker(head)
+    if head in _VARIANTS or "variant" not in signature(maker).parameters:
+        return _VARIANTS.get(head, ())
+    return tuple(packs.pack(head).variants) if head in packs.pack_ids() else ()
+
+
 def sweep(name: str, target: Target | None = None) -> tuple[TextAttack, ...]:
     """Every wording of a text attack at every place around the response: the sweep that no single wording replaces."""
     here = packs.pack(canonical(name).partition("/")[0])

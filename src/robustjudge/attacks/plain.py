@@ -21,6 +21,7 @@ class Empty(Plugin):
 
     variant: str = "empty"
 
+    VARIANTS: ClassVar[tuple[str, ...]] = tuple(_EMPTY)
     family: ClassVar[str] = "heuristic"
     category: ClassVar[str] = "length_exploitation"
     severity: ClassVar[Severity] = "critical"

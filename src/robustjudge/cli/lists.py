@@ -66,6 +66,8 @@ def attacks() -> Iterator[Entry]:
         words = f"{made.family}, {made.severity}, access {made.access.name}" + (
             f", control: {control}" if control else ""
         )
+        more = library.variants(name)
+        words += f"; {name}/ {', '.join(more)}" if more else ""
         yield name, words, _origin(made)
 
 
