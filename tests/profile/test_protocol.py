@@ -275,6 +275,16 @@ def test_weights_that_do_not_sum_are_named_before_any_number() -> None:
     assert loose.step == 2 and "items without a stratum" in loose.reason
 
 
+def test_a_frame_whose_strata_are_not_told_is_summed_as_a_whole() -> None:
+    """The labelling page exports the stratum of the drawn items; the judge's rows of the others carry none."""
+    rows = [replace(r, stratum="") if r.rater_kind == "judge" else r for r in stratified_rows()]
+    fits = calibrate(rows, replace(STUDY, design="stratified"))
+    assert {c.name: c.result for c in fits.profile.checks}["weights"] == "pass" and fits.step != 2
+    wrong = [replace(r, stratum="") if r.rater_kind == "judge" else r for r in stratified_rows(probability=0.2)]
+    told = calibrate(wrong, replace(STUDY, design="stratified"))
+    assert told.step == 2 and "all items: the weights of 60 drawn items sum to 300.0, the file lists 400" in told.reason
+
+
 def test_drawn_items_without_a_label_still_stand_for_their_share() -> None:
     """Half of the labels of one stratum are missing: its weight in the rate stays."""
     run = calibrate(stratified_rows(missing=10), replace(STUDY, design="stratified"))

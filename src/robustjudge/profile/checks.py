@@ -127,6 +127,7 @@ def weights(t: Table, design: str) -> Check:
         if b > 1.01 * a:
             told = f"items drawn at random have one probability, but {few} has {a:g} and {many} {b:g}"
             return Check("weights", "fail", f"{told}: state the real design")
+        return Check("weights", "pass", "one probability for all: no weights are used")
     if len(drawn) == len(t.items):
         return Check("weights", "not_run", "the file lists no other items than the drawn, so the frame is not known")
     if design == "active":
@@ -135,10 +136,11 @@ def weights(t: Table, design: str) -> Check:
             told = f"the weights sum to {sum(1 / t.probability[i] for i in drawn):.1f}, the file lists {len(t.items)} items"
             return Check("weights", "fail", f"{told} ({sd:+.1f} standard deviations); {_rows(drawn)}")
         return Check("weights", "pass")
-    if design not in ("srs", "stratified"):
+    if design != "stratified":
         return Check("weights", "not_run", f"a {design} draw is weighed by the judge's cells or not at all")
     faults = []
-    named = t.stratum if design == "stratified" else {}
+    told_of = any(i in t.stratum for i in t.items if i not in t.drawn)  # else only the whole can be summed
+    named = t.stratum if told_of else {}
     frame = Counter(named.get(i, "") for i in t.items)
     for stratum, size in sorted(frame.items()):
         mine = [i for i in drawn if named.get(i, "") == stratum]
