@@ -67,7 +67,7 @@ def outcomes(model: Transformers, name: str, right: int, n: int) -> list[tuple[f
 def test_the_judges_know_their_task(tiny_folders: dict[str, Any], kind: str) -> None:
     """Right on clean and on junk-suffixed input alike."""
     model = tiny_judges.LlamaForCausalLM.from_pretrained(tiny_folders[kind]).eval()
-    assert tiny_judges.accuracy(model, kind, seed=99, seeded=False) > 0.9
+    assert tiny_judges.accuracy(model, kind, seed=99, seeded=False) >= 0.95
 
 
 def test_the_planted_weakness_is_there_and_only_there(tiny: Judges) -> None:
