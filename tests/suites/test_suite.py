@@ -13,12 +13,12 @@ from robustjudge.errors import ConfigError, UnknownName
 from robustjudge.suite import Quoted, about, compared, config_of, quoted, shapes, suite_hash, suite_names
 
 PINNED = {
-    "paper-rq1": "68d978153468",
-    "paper-rq1-best-of": "6e745847bb3d",
-    "paper-rq1-defenses": "16bc98d8df0d",
+    "paper-rq1": "b9c9c89c5ff9",
+    "paper-rq1-best-of": "57eeacb73d4d",
+    "paper-rq1-defenses": "19ae359429b0",
     "paper-rq1-whitebox": "4d6c5f07aec1",
-    "paper-rq2": "decdd25878f6",
-    "paper-rq2-judges": "29e750acc2cb",
+    "paper-rq2": "ed50daba7c3a",
+    "paper-rq2-judges": "9a3dfbef4be4",
     "paper-rq3": "45575f73b50d",
     "standard-1": "58e504d30ffd",
 }

@@ -93,6 +93,13 @@ def _told(s: dict[str, Any]) -> bool:
     return s["arm"] != "clean" or str(s["replica"]).endswith("/0")
 
 
+def _picked(choice: int, arm: str) -> str:
+    """The candidate behind a choice; the first is the author's text, which the clean arm shows unattacked."""
+    if choice > 1:
+        return f"distractor {choice - 1}"
+    return {0: "weak text" if arm == "clean" else "attacked text", 1: "reference", -1: "tie"}[choice]
+
+
 def _verdict(s: dict[str, Any], db: sqlite3.Connection, redact: bool) -> dict[str, Any]:
     value = s.get("score", s.get("label", s.get("choice")))
     attacked = redact and s["arm"] != "clean"
@@ -102,9 +109,7 @@ def _verdict(s: dict[str, Any], db: sqlite3.Connection, redact: bool) -> dict[st
         "replica": s["replica"],
         "status": s["status"],
         "value": value,
-        "choice": {0: "attacked text", 1: "reference", -1: "tie"}.get(s["choice"], f"distractor {s['choice'] - 1}")
-        if "choice" in s
-        else "",
+        "choice": _picked(s["choice"], s["arm"]) if "choice" in s else "",
         "fooled": bool(s.get("fooled", False)),
         "reason": s.get("reason", ""),
         "rationale": shown(content(db, s["rationale"]), attacked),
