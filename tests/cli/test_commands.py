@@ -138,6 +138,9 @@ def test_lint_exits_1_on_an_error_and_names_the_line(cli: Cli) -> None:
     assert "reader.py:" in said.out
     assert cli("lint", "no_such_template").code == 2
     assert cli("lint", "missing.py").code == 2
+    cli.write("judge.txt", "Question: {question}\nAnswer: {answer}\nVERDICT: <1-10>\n")
+    said = cli("lint", "judge.txt")
+    assert said.code == 2 and "name it in robustjudge.yaml" in said.err
 
 
 def test_report_export_and_compare(project: Cli) -> None:

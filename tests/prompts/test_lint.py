@@ -86,6 +86,8 @@ def test_prompt_rules(rule: str, change: dict[str, Any], line: int | None) -> No
 
 CLEAN: list[tuple[str, dict[str, Any]]] = [
     ("boundary-collision", {"prompt": "{task}\n<a>{response}</a>\nVERDICT: 1 to 10"}),
+    ("boundary-collision", {"fence": "plain", "prompt": "{task}\n{response}\n\nFrom 1 to 10, as\nVERDICT: <mark>"}),
+    ("boundary-collision", {"fence": "plain", "prompt": "{task}\n{response} is graded as <score>1 to 10</score>"}),
     ("unreachable-end", {"prompt": "{task}\n{response}\nScore: from {low} to {high}."}),
     ("verdict-first", {"prompt": "{task}\n{response}\nFirst explain, then write Score: and a number from 1 to 10."}),
     ("label-substring", {"scale": ["good", "bad"], "prompt": "{task}{response}{verdict}"}),

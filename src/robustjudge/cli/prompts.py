@@ -69,6 +69,11 @@ def findings(name: str) -> list[tuple[str, Any]]:
         return [("", f) for f in lint_source(path.read_text("utf-8"), str(path))]
     if path.suffix == ".toml" and path.name != "pyproject.toml":
         return [("", f) for f in check(from_toml(path.read_text("utf-8"), str(path)))]
+    if path.suffix not in (".yaml", ".yml", ".toml"):
+        raise DataError(
+            f"{path}: a prompt's text does not say which of its words are slots; name it in robustjudge.yaml"
+            " (`robustjudge init` writes one) and lint that"
+        )
     return _of_config(path)
 
 

@@ -140,7 +140,7 @@ def _boundaries(form: Form) -> Iterator[Finding]:
             if s.slot not in UNTRUSTED:
                 continue
             after = segments[i + 1].text if i + 1 < len(segments) and not segments[i + 1].slot else ""
-            mark = _FENCE.search(after.lstrip()[:120].split("\n\n")[0])
+            mark = _FENCE.match(after.lstrip())  # only what follows at once closes; later ones belong to instructions
             if mark is not None:
                 yield _finding(
                     "boundary-collision",
