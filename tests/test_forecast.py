@@ -134,6 +134,12 @@ def test_unknown_prices_are_unknown_and_given_ones_are_used() -> None:
     assert slow.seconds == pytest.approx(10.0 * slow.sent)
 
 
+def test_evaluations_of_a_white_box_search_take_less_time_than_written_replies() -> None:
+    (line,) = forecast(plan_of("O5", judges=(("mine", Prompted("hf/smollm2", template("robustjudge"))),))).calls
+    assert line.at_most is not None and line.at_most > line.sent
+    assert line.seconds == pytest.approx(4.0 * line.sent + 0.3 * (line.at_most - line.sent))
+
+
 def test_precision_at_known_sizes() -> None:
     found: Forecast = forecast(plan_of("H1", cases=lambda: cases(8), protocols=(Pointwise(),)))
     (p,) = found.precision
