@@ -62,7 +62,8 @@ def ranks_first(name: str, found: dict[str, Estimate], why: str) -> str:
         return "not comparable: our figures are all equal"
     mine = known.pop(name)
     if float(mine) < max(float(e) for e in known.values()) - 1e-9:
-        return "differs in order"
+        below = any((mine.high or 0.0) < (e.low or 0.0) for e in known.values())
+        return "differs in order" if below else "differs in order, intervals overlap"
     tied = any(abs(float(e) - float(mine)) < 1e-9 for e in known.values())
     alone = all((e.high or 0.0) < (mine.low or 0.0) for e in known.values())
     return "agrees in order" + (", tied with others" if tied else "" if alone else ", intervals overlap")

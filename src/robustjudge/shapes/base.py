@@ -216,7 +216,7 @@ def _hundredths(x: float) -> str:
 def agreement(ours: Mapping[str, Estimate], theirs: Mapping[str, float], doubt: str = "") -> str:
     """How our ordering and the printed one relate: *agrees in order*, *differs in order*, or *not comparable* and why.
 
-    An order is called settled only for the pairs whose intervals are apart.
+    Where no two intervals are apart, our order is chance as far as anybody can tell, and is not compared.
     """
     if doubt:
         return f"not comparable: {doubt}"
@@ -230,7 +230,10 @@ def agreement(ours: Mapping[str, Estimate], theirs: Mapping[str, float], doubt: 
     same = sum(_sign(known[a], known[b]) == np.sign(theirs[a] - theirs[b]) for a, b in told)
     apart = sum(_apart(known[a], known[b]) for a, b in told)
     tied = f", {len(pairs) - len(told)} pairs of ours are equal" if len(told) < len(pairs) else ""
-    counts = f"{same} of {len(told)} pairs in the printed order, {apart} of ours with intervals apart{tied}"
+    order = f"{same} of {len(told)} pairs in the printed order"
+    if not apart:
+        return f"not comparable: no two of our figures have their intervals apart ({order}{tied})"
+    counts = f"{order}, {apart} of ours with intervals apart{tied}"
     return f"{'agrees' if same == len(told) else 'differs'} in order ({counts})"
 
 

@@ -68,6 +68,8 @@ def _statements(judge: str, attack: str, values: dict[int, Estimate], why: str) 
     y = [float(values[k]) for k in ks]
     if not any(y):
         return [f"{name}: not comparable: it is never picked"]
+    if all((values[k].low or 0.0) <= 1 / k <= (values[k].high or 1.0) for k in ks):
+        return [f"{name}: not comparable: at no K can it be told from chance, which falls alike"]
     drops = [a - b for a, b in itertools.pairwise(y)]
     same = drops[0] > 0 and drops[0] >= max(drops) - 1e-9 and max(y[1:]) < y[0]
     return [f"{name}: {'agrees' if same else 'differs'} in order"]
