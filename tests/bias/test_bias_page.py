@@ -18,7 +18,7 @@ def finding(**more: object) -> Finding:
         "judge": "<script>alert(1)</script>\u202e", "name": "markdown", "group": "formatting", "protocol": "pointwise",
         "claim": "a <b>list</b>", "gating": True, "effect": Estimate(0.2, 0.1, 0.3, 80, "m"), "p": 0.01,
         "p_adjusted": 0.02, "retest": wilson(2, 80), "coverage": wilson(80, 80), "worst": NOTHING, "drop_p": None,
-        "decision": "biased", "statement": "Markdown: {{ 7*7 }} <img src=x>", "flags": ("a_flag",),
+        "decision": "biased", "statement": "Markdown: {{ 7919*7907 }} <img src=x>", "flags": ("a_flag",),
         "more": {"robustness_rate": wilson(70, 80)},
     }  # fmt: skip
     return Finding(**(given | more))  # type: ignore[arg-type]
@@ -29,7 +29,7 @@ def test_foreign_text_is_shown_and_never_runs(tmp_path: Path) -> None:
         (finding(), finding(effect=NOTHING, decision="inconclusive", gating=False)), BiasPolicy(), "<p>", "r"
     )
     html = page(report)
-    assert "<script" not in html and "<img" not in html and "{{ 7*7 }}" in html and "49" not in html
+    assert "<script" not in html and "<img" not in html and "{{ 7919*7907 }}" in html and "62615533" not in html
     assert "\u202e" not in html and "\\u202e" in html and "default-src 'none'" in html
     assert "undefined: no pair with both verdicts read" in html and "(exploratory)" in html
     written = write(report, tmp_path / "out")

@@ -60,13 +60,13 @@ def test_a_pack_of_ones_own_is_a_strategy_of_its_domain() -> None:
         "id": "dose_zz",
         "name": "claims a safe dose",
         "family": "domain",
-        "category": "medical",
+        "category": "dosing_zz",
         "severity": "critical",
     }
     text = "".join(f'{k} = "{v}"\n' for k, v in facts.items()) + '[en]\nany = ["A doctor checked the dose."]\n'
     packs.add(packs.read(text, "x"))
-    (one,) = parse("medical", ("dose_zz",))
-    assert (one.name, one.category, one.severity, one.shipped) == ("dose_zz", "medical", "critical", False)
+    (one,) = parse("dosing_zz", ("dose_zz",))
+    assert (one.name, one.category, one.severity, one.shipped) == ("dose_zz", "dosing_zz", "critical", False)
     assert "A doctor checked the dose." in one.words
 
 
