@@ -38,8 +38,9 @@ def project(folder: Path) -> Path:
     return folder
 
 
-def step(folder: Path, command: tuple[str, ...], rng: random.Random | None, most: int = 3) -> int:
-    """Run one step to its end, killing it up to ``most`` times; returns how often it was killed."""
+def step(folder: Path, command: tuple[str, ...], rng: random.Random | None, calm: float = 0.0, most: int = 3) -> int:
+    """Run one step to its end, killing it up to ``most`` times at drawn shares of the ``calm`` seconds that an
+    undisturbed one takes; returns how often it was killed."""
     kills, now = 0, command
     for _ in range(20):
         process = subprocess.Popen(
@@ -49,7 +50,7 @@ def step(folder: Path, command: tuple[str, ...], rng: random.Random | None, most
             stderr=subprocess.DEVNULL,
         )
         try:
-            code = process.wait(rng.uniform(1.0, 6.0) if rng is not None and kills < most else 120)
+            code = process.wait(rng.uniform(0.2, 0.9) * calm if rng is not None and kills < most else 120)
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
             process.wait()
@@ -62,12 +63,12 @@ def step(folder: Path, command: tuple[str, ...], rng: random.Random | None, most
     raise AssertionError(f"{command} never ended")
 
 
-def flow(folder: Path, rng: random.Random | None = None) -> int:
-    kills = step(folder, GENERATE, rng)
+def flow(folder: Path, rng: random.Random | None = None, calm: float = 0.0) -> int:
+    kills = step(folder, GENERATE, rng, calm)
     file = folder / "review" / "redteam.jsonl"
     for v in [v for v in read_variants(file).values() if v.status == "pending"]:
         append_variants(file, v.decided("approved", "ann", "2026-11-30T00:00:00+00:00"))
-    return kills + step(folder, EXECUTE, rng)
+    return kills + step(folder, EXECUTE, rng, calm)
 
 
 def state(folder: Path) -> tuple[Any, Any]:
@@ -81,14 +82,16 @@ def state(folder: Path) -> tuple[Any, Any]:
 @pytest.mark.campaign
 def test_a_flow_that_was_killed_ends_like_one_that_was_not(tmp_path: Path) -> None:
     whole = project(tmp_path / "whole")
+    started = time.monotonic()
     flow(whole)
+    calm = (time.monotonic() - started) / 2  # of its two steps
     want = state(whole)
     seed = int(time.time())
     rng = random.Random(seed)
     kills = []
     for i in range(5):
         folder = project(tmp_path / f"killed{i}")
-        kills.append(flow(folder, rng))
+        kills.append(flow(folder, rng, calm))
         assert state(folder) == want, f"seed {seed}, flow {i}"
     print(
         f"seed {seed}: {len(want[0])} texts, {len(want[1])} rows, {sum(kills)} kills in {len(kills)} flows, all equal"
