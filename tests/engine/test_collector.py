@@ -27,6 +27,16 @@ def test_it_looks_less_often_for_a_while(given: int, within: int) -> None:
     assert gc.get_threshold() == (given, 11, 12)
 
 
+def test_of_two_runs_that_overlap_none_leaves_its_setting_behind() -> None:
+    gc.set_threshold(700, 10, 10)
+    first, second = rare(), rare()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    second.__exit__(None, None, None)
+    assert gc.get_threshold() == (700, 10, 10)
+
+
 def test_a_pause_ends_and_nests() -> None:
     gc.enable()
     with paused():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -31,6 +31,26 @@ def model() -> Iterator[Any]:
     asyncio.run(opened.close())
 
 
+def naive(model: Any, calls: Sequence[LabelCall]) -> list[tuple[float, float]]:
+    """The log-probabilities of "7" and "10" by the plain model, one whole sequence at a time."""
+
+    def scored(desk: Any) -> list[tuple[float, float]]:
+        import torch
+
+        plain, out = untouched(model), []
+        for call in calls:
+            prompt = desk.tokens.prompt(call.call.messages) + call.lead
+            ids = desk.tokens.ids(prompt + "10")
+            with torch.no_grad():
+                logs = plain(torch.tensor([ids])).logits[0].log_softmax(-1)
+            seven = desk.tokens.ids(prompt + "7")[-1]
+            out.append((float(logs[-3, seven]), float(logs[-3, ids[-2]] + logs[-2, ids[-1]])))
+        return out
+
+    found: list[tuple[float, float]] = model._owner.submit("", scored).result()
+    return found
+
+
 def untouched(model: Any) -> Any:
     """The same weights with the attention of transformers."""
     from transformers import AutoModelForCausalLM
@@ -53,20 +73,7 @@ def test_cached_losses_equal_naive_ones(model: Any) -> None:
     calls = tuple(asked(f"It is Lyon. {' '.join(words[i:] + words[:i])}") for i in range(6))
     found = asyncio.run(model.weigh(calls))
 
-    def naive(desk: Any) -> list[tuple[float, float]]:
-        import torch
-
-        plain, out = untouched(model), []
-        for call in calls[:3]:
-            prompt = desk.tokens.prompt(call.call.messages) + call.lead
-            ids = desk.tokens.ids(prompt + "10")
-            with torch.no_grad():
-                logs = plain(torch.tensor([ids])).logits[0].log_softmax(-1)
-            seven = desk.tokens.ids(prompt + "7")[-1]
-            out.append((float(logs[-3, seven]), float(logs[-3, ids[-2]] + logs[-2, ids[-1]])))
-        return out
-
-    for (seven, ten), weights in zip(model._owner.submit("", naive).result(), found, strict=False):
+    for (seven, ten), weights in zip(naive(model, calls[:3]), found, strict=False):
         assert weights.status == "ok"
         assert (weights.logprobs[6], weights.logprobs[9]) == pytest.approx((seven, ten), abs=1e-4)
 
@@ -90,20 +97,7 @@ def test_swaps_behind_a_gradient_pass_equal_naive_losses(model: Any) -> None:
     asyncio.run(model.gradient(Gradient((start,), here, 4)))
     found = asyncio.run(model.weigh(calls))
 
-    def naive(desk: Any) -> list[tuple[float, float]]:
-        import torch
-
-        plain, out = untouched(model), []
-        for call in calls:
-            prompt = desk.tokens.prompt(call.call.messages) + call.lead
-            ids = desk.tokens.ids(prompt + "10")
-            with torch.no_grad():
-                logs = plain(torch.tensor([ids])).logits[0].log_softmax(-1)
-            seven = desk.tokens.ids(prompt + "7")[-1]
-            out.append((float(logs[-3, seven]), float(logs[-3, ids[-2]] + logs[-2, ids[-1]])))
-        return out
-
-    wanted = model._owner.submit("", naive).result()
+    wanted = naive(model, calls)
     worst = max(
         abs(a - b) for w, pair in zip(found, wanted, strict=True) for a, b in zip(w.logprobs[6::3], pair, strict=True)
     )

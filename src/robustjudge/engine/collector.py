@@ -13,10 +13,15 @@ YOUNG = 20_000
 
 @contextmanager
 def rare() -> Iterator[None]:
-    """The collector looks less often; cycles are still found, so that memory stays flat however long this takes."""
+    """The collector looks less often; cycles are still found, so that memory stays flat however long this takes.
+
+    Who changed the setting takes it back; a run that starts within another, or beside it, leaves it alone.
+    """
     young, *older = gc.get_threshold()
-    if 0 < young < YOUNG:  # 0: it is switched off, which is left alone
-        gc.set_threshold(YOUNG, *older)
+    if not 0 < young < YOUNG:  # 0: it is switched off
+        yield
+        return
+    gc.set_threshold(YOUNG, *older)
     try:
         yield
     finally:
